@@ -33,6 +33,18 @@ static bool style_equal(struct style a, struct style b) {
     return a.role == b.role && a.ground == b.ground && a.attributes == b.attributes && a.shade == b.shade;
 }
 
+void flow_style(struct flow *f, struct style style, size_t end) {
+    struct flow_piece *last = f->n_pieces ? &f->pieces[f->n_pieces - 1] : NULL;
+    if (!last || !style_equal(last->style, style)) {
+        f->pieces = grown(f->pieces, f->n_pieces, 1, &f->pieces_capacity, sizeof *f->pieces);
+        last = &f->pieces[f->n_pieces++];
+        last->style = style;
+    }
+    last->end = (uint32_t)end;
+}
+
+void flow_restyle(struct flow *f) { f->n_pieces = 0; }
+
 void flow_add(struct flow *f, struct style style, const char *text, size_t size) {
     f->text = grown(f->text, f->size, size * FLOW_TAB, &f->capacity, 1);
     for (size_t i = 0; i < size; i++) {
@@ -47,13 +59,7 @@ void flow_add(struct flow *f, struct style style, const char *text, size_t size)
         if (byte == '\n') f->column = 0;
         else if (((unsigned char)byte & 0xc0) != 0x80) f->column++;
     }
-    struct flow_piece *last = f->n_pieces ? &f->pieces[f->n_pieces - 1] : NULL;
-    if (!last || !style_equal(last->style, style)) {
-        f->pieces = grown(f->pieces, f->n_pieces, 1, &f->pieces_capacity, sizeof *f->pieces);
-        last = &f->pieces[f->n_pieces++];
-        last->style = style;
-    }
-    last->end = (uint32_t)f->size;
+    flow_style(f, style, f->size);
 }
 
 void flow_add_text(struct flow *f, struct style style, const char *text) { flow_add(f, style, text, strlen(text)); }

@@ -31,6 +31,10 @@ void flow_clear(struct flow *f);
 void flow_add(struct flow *f, struct style style, const char *text, size_t size);
 void flow_add_text(struct flow *f, struct style style, const char *text); // NUL-terminated
 
+// Gives the text from the end of the last piece up to `end` a style; flow_restyle first takes all styles away.
+void flow_style(struct flow *f, struct style style, size_t end);
+void flow_restyle(struct flow *f);
+
 // Where a line of `columns` that begins at text[at] must end, at < size: *end is set to the end of what is shown on it,
 // and the start of the next line is returned (the blanks or the newline between are swallowed). Breaks at blanks,
 // around wide characters and after hyphens; a word longer than a line is cut between grapheme clusters. Always

@@ -7,6 +7,7 @@
 #ifndef CONFAB_UI_MARKDOWN_H
 #define CONFAB_UI_MARKDOWN_H
 
+#include "ui/code_colours.h"
 #include "ui/flow.h"
 
 // The fence that is open at a place in the source; length 0: none.
@@ -19,10 +20,11 @@ struct markdown_fence {
 // A chunk that ends in an open fence, as far as it is final. All zero: there is none.
 struct markdown_open {
     struct markdown_fence fence;
-    size_t head;            // bytes of the chunk up to the end of the line that opens the fence
-    size_t done;            // bytes up to the end of the last line of code that is final
-    struct lines_mark rows; // rows before this are theirs
-    unsigned code;          // which block of code in the chunk it is, from 1
+    size_t head;             // bytes of the chunk up to the end of the line that opens the fence
+    size_t done;             // bytes up to the end of the last line of code that is final
+    struct lines_mark rows;  // rows before this are theirs
+    unsigned code;           // which block of code in the chunk it is, from 1
+    struct code_state state; // of its colours, behind `done`
 };
 
 // A zeroed struct markdown is ready for use.

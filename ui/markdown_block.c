@@ -34,6 +34,7 @@ struct code {
     char fence; // 0: indented
     size_t n_lines;
     struct lines_mark before_last, end; // rows before its last line, and behind it
+    struct code_state last, behind;     // the same of its colours
 };
 
 struct block {
@@ -48,6 +49,7 @@ struct block {
     bool gap; // a blank row is due before the next block
     unsigned heading;
     struct flow label; // of a fence: the language and what else stands there
+    const struct code_language *language;
     struct markdown_table table;
     bool gave_up; // the chunk cannot be shown as what it is
     unsigned n_codes;
@@ -164,6 +166,16 @@ static void take_final(struct block *b) {
     for (int i = 0; i < kept(b->n_containers); i++) b->containers[i].fresh = false;
 }
 
+// Colours the code, which goes on from `state`; its last line begins at `last`.
+static void colour(struct block *b, struct code_state state, size_t last, struct code *code) {
+    code->last = code->behind = state;
+    if (!b->language) return;
+    flow_restyle(&b->flow);
+    code_colour(b->language, &code->last, &b->flow, 0, last);
+    code->behind = code->last;
+    code_colour(b->language, &code->behind, &b->flow, last, b->flow.size);
+}
+
 static void end_code(struct block *b, char fence) {
     struct lines *l = &b->markdown->lines;
     close_gap(b);
@@ -171,7 +183,9 @@ static void end_code(struct block *b, char fence) {
     bool goes_on = ++b->n_codes == b->markdown->open.code;
     if (goes_on) take_final(b);
     b->last_code = (struct code){.fence = fence, .before_last = lines_mark(l)};
-    size_t size = b->flow.size, whole = size && b->flow.text[size - 1] == '\n' ? size - 1 : size;
+    size_t size = b->flow.size, whole = size && b->flow.text[size - 1] == '\n' ? size - 1 : size, last = whole;
+    while (last > 0 && b->flow.text[last - 1] != '\n') last--;
+    colour(b, goes_on ? b->markdown->open.state : (struct code_state){0}, last, &b->last_code);
     for (size_t at = 0; at <= whole && (size || !goes_on);) {
         const char *newline = at < whole ? memchr(b->flow.text + at, '\n', whole - at) : NULL;
         size_t end = newline ? (size_t)(newline - b->flow.text) : whole;
@@ -285,6 +299,7 @@ static void end_item(struct block *b) {
 static void begin_code(struct block *b, const MD_BLOCK_CODE_DETAIL *d) {
     struct style label = {.role = ROLE_DIM, .ground = ROLE_CODE_GROUND, .attributes = CELL_ITALIC};
     flow_clear(&b->label);
+    b->language = code_language(d->info.text, d->info.size);
     if (d->info.size) flow_add(&b->label, label, d->info.text, d->info.size);
     b->base = (struct style){.role = ROLE_CODE, .ground = ROLE_CODE_GROUND};
 }
@@ -508,6 +523,7 @@ static void open_settle(struct markdown *m, const char *text, size_t size, struc
     open.done = size;
     while (open.done > from && text[open.done - 1] != '\n') open.done--;
     open.rows = open.done == size ? code->end : code->before_last;
+    open.state = open.done == size ? code->behind : code->last;
     m->open = agreed && open.done > open.head ? open : (struct markdown_open){0};
 }
 

@@ -30,6 +30,13 @@
     X(ROLE_HEADING, "heading", ROLE_STRONG, "headings in answers")                                                     \
     X(ROLE_CODE, "code", ROLE_TEXT, "code in answers")                                                                 \
     X(ROLE_CODE_GROUND, "code.ground", ROLE_GROUND, "background of code")                                              \
+    X(ROLE_CODE_COMMENT, "code.comment", ROLE_DIM, "comments in code")                                                 \
+    X(ROLE_CODE_STRING, "code.string", ROLE_GOOD, "strings in code")                                                   \
+    X(ROLE_CODE_NUMBER, "code.number", ROLE_WARN, "numbers in code")                                                   \
+    X(ROLE_CODE_KEYWORD, "code.keyword", ROLE_ACCENT, "keywords in code")                                              \
+    X(ROLE_CODE_TYPE, "code.type", ROLE_LINK, "types in code")                                                         \
+    X(ROLE_CODE_FUNCTION, "code.function", ROLE_HEADING, "functions in code")                                          \
+    X(ROLE_CODE_NAME, "code.name", ROLE_USER, "variables, keys and attributes in code")                                \
     X(ROLE_LINK, "link", ROLE_ACCENT, "links")                                                                         \
     X(ROLE_QUOTE, "quote", ROLE_DIM, "quotations")                                                                     \
     X(ROLE_THINKING, "thinking", ROLE_DIM, "what a model thinks before it answers")                                    \
@@ -68,7 +75,7 @@ struct theme_colour {
     uint8_t red, green, blue;
 };
 
-#define THEME_STEPS 101
+#define THEME_STEPS   101
 #define THEME_DEFAULT "confab-dark"
 struct theme {
     char name[64];

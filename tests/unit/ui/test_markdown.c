@@ -259,6 +259,8 @@ static void test_an_open_fence_grows_as_if_laid_out_at_once(void **state) {
         "```\na\n```\n    ```\n    indented\n\n    code\n```\nopen\n\nstill\n",
         "~~~x `y`\na\r\n\r\nb\rc\n日本語のとても長い行です\n~~~\n",
         "````md\n```\ninner\n```\n\nmore\n````\nend\n",
+        "```c\nint a; /* open\n\nstill */ return 1;\n\"unclosed\nchar\n```\n/* text\n",
+        "1. x\n   ```py\n   s = '''a\n   b''' # c\n\n   def f():\n   ```\n```html\n<a\n href='x'>if</a>\n```\n",
     };
     for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
         for (int width = 9; width <= 40; width += 31) {

@@ -128,8 +128,13 @@ static void test_built_in_themes_can_be_read(void **state) {
                 role != ROLE_CODE_GROUND)
                 check_on_ground(&t, role, least);
         assert_true(contrast(t.colours[ROLE_SELECTED], t.colours[ROLE_SELECTED_GROUND]) >= least);
-        assert_true(contrast(t.colours[ROLE_CODE], t.colours[ROLE_CODE_GROUND]) >= least);
-        assert_true(contrast(t.colours[ROLE_DIM], t.colours[ROLE_CODE_GROUND]) >= least); // the language
+        static const enum theme_role on_code[] = {ROLE_CODE, ROLE_TEXT, ROLE_DIM, ROLE_GOOD, ROLE_BAD};
+        for (size_t i = 0; i < sizeof on_code / sizeof *on_code; i++)
+            assert_true(contrast(t.colours[on_code[i]], t.colours[ROLE_CODE_GROUND]) >= least);
+        for (enum theme_role role = ROLE_CODE_COMMENT; role <= ROLE_CODE_NAME; role++)
+            if (contrast(t.colours[role], t.colours[ROLE_CODE_GROUND]) < least)
+                fail_msg("%s: role %d has a contrast of %.2f on code", t.name, role,
+                         contrast(t.colours[role], t.colours[ROLE_CODE_GROUND]));
     }
     assert_true(n >= 5);
     static const char *const wanted[] = {"confab-light", "high-contrast", "mono"};
