@@ -72,6 +72,8 @@
     X(COMMAND_KNOB_RESET_ALL, "reset-knobs", "Shift+F7", "Sampling", "reset all knobs to their defaults")              \
     X(COMMAND_MODEL, "model", "Ctrl+O", "Model", "switch model")                                                       \
     X(COMMAND_MODEL_STOP, "stop-loading", "", "Model", "stop loading (Esc) and keep the current model")                \
+    X(COMMAND_RELOAD, "reload", "", "Model", "load the model again, with the settings as they are now")                \
+    X(COMMAND_SETTINGS, "settings", "Alt+,", "Screen", "find and change settings")                                     \
     X(COMMAND_THEME, "theme", "F3", "Screen", "next theme")                                                            \
     PANES(PANE)                                                                                                        \
     X(COMMAND_SLOW, "slow", "Alt+W", "Screen", "say why tokens were slow to come")                                     \

@@ -16,8 +16,17 @@ void completion_close(struct completion *c) { path_list_close(c->paths); }
 
 // ---- what there is ----
 
+static const struct view_setting *setting_of(const struct completion *c, int row) {
+    return !c->names && c->rows[row] >= COMMAND_COUNT ? &c->settings[c->rows[row] - COMMAND_COUNT] : NULL;
+}
+
 static const char *word_of(const struct completion *c, int row) {
-    return c->names ? c->names[c->rows[row]] : ui_commands[c->rows[row]].name;
+    const struct view_setting *setting = setting_of(c, row);
+    return c->names ? c->names[c->rows[row]] : setting ? setting->key : ui_commands[c->rows[row]].name;
+}
+
+static const char *argument_of(const struct completion *c, int row) {
+    return setting_of(c, row) ? "VALUE" : ui_command_argument((enum ui_command_id)c->rows[row]);
 }
 
 // What is there as a whole comes first: Enter runs it.
@@ -31,6 +40,10 @@ static void find_commands(struct completion *c, const char *typed, size_t size) 
     for (int pass = 0; pass < 2; pass++)
         for (int id = 0; id < COMMAND_COUNT; id++)
             add_beginning(c, id, ui_commands[id].name, typed, size, !pass);
+    for (int i = 0; size && i < c->n_settings; i++)
+        if (ui_command_find(c->settings[i].key, strlen(c->settings[i].key)) < 0)
+            for (int whole = 1; whole >= 0; whole--)
+                add_beginning(c, COMMAND_COUNT + i, c->settings[i].key, typed, size, whole);
 }
 
 // The last part of a path; the rest is its folder.
@@ -48,8 +61,8 @@ static void find_paths(struct completion *c, const char *path, size_t size) {
 static long path_start(const char *line, size_t point) {
     size_t start = point;
     const size_t command = slash_size(line);
-    if (command && slash_read(line).command == COMMAND_ATTACH && point > command)
-        return slash_read(line).argument - line;
+    if (command && ui_command_find(line + 1, command - 1) == COMMAND_ATTACH && point > command)
+        return slash_argument(line) - line;
     while (start && !strchr(" \t\n", line[start - 1])) start--;
     return start < point && line[start] == '@' ? (long)start + 1 : -1;
 }
@@ -71,11 +84,11 @@ void completion_update(struct completion *c, const struct composer *message) {
 
 // ---- keys ----
 
-static void take_command(struct composer *message, enum ui_command_id id) {
+static void take_word(struct completion *c, struct composer *message, int row) {
     char text[64];
     size_t point;
     composer_line(message, &point);
-    snprintf(text, sizeof text, "%s%s", ui_commands[id].name, ui_command_argument(id) ? " " : "");
+    snprintf(text, sizeof text, "%s%s", word_of(c, row), argument_of(c, row) ? " " : "");
     composer_replace(message, 1, point, text);
 }
 
@@ -97,7 +110,7 @@ static void take_path(struct completion *c, struct screen *s, struct composer *m
 void completion_take(struct completion *c, struct screen *s, struct composer *message, int row) {
     if (row >= c->list.count) return;
     if (c->names) take_path(c, s, message, word_of(c, row));
-    else take_command(message, (enum ui_command_id)c->rows[row]);
+    else take_word(c, message, row);
 }
 
 // What is typed in full is sent, but for a file that is to be attached.
@@ -127,14 +140,15 @@ bool completion_key(struct completion *c, struct screen *s, struct composer *mes
 
 // ---- drawing ----
 
-static void draw_command(struct view_frame *f, struct rect line, enum ui_command_id id, struct style name,
-                         struct style help) {
-    const char *argument = ui_command_argument(id);
+static void draw_command(const struct completion *c, struct view_frame *f, struct rect line, int row,
+                         struct style name, struct style help) {
+    const char *argument = argument_of(c, row);
+    const struct view_setting *setting = setting_of(c, row);
     char text[64];
-    snprintf(text, sizeof text, "/%s%s%s", ui_commands[id].name, argument ? " " : "", argument ? argument : "");
+    snprintf(text, sizeof text, "/%s%s%s", word_of(c, row), argument ? " " : "", argument ? argument : "");
     const int used = canvas_cut(f->canvas, line, name, text) + 2, third = line.width / 3;
     const struct rect rest = rect_after(line, used > third ? used : third);
-    if (rest.width >= 8) canvas_cut(f->canvas, rest, help, ui_commands[id].help);
+    if (rest.width >= 8) canvas_cut(f->canvas, rest, help, setting ? setting->help : ui_commands[c->rows[row]].help);
 }
 
 static void draw_row(void *context, struct view_frame *f, struct rect line, int row, bool chosen) {
@@ -143,7 +157,7 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
     if (chosen) name = help = view_chosen(f, line);
     if (chosen && f->canvas->ascii) canvas_text(f->canvas, line, line.x, line.y, name, ">", 1);
     if (c->names) canvas_cut(f->canvas, rect_after(line, 1), name, word_of(c, row));
-    else draw_command(f, rect_after(line, 1), (enum ui_command_id)c->rows[row], name, help);
+    else draw_command(c, f, rect_after(line, 1), row, name, help);
     frame_hit(f, line, HIT_ROW, row);
 }
 

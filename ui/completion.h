@@ -13,9 +13,11 @@ enum { COMPLETION_ROWS = 200 };
 
 struct completion {
     struct list list;
-    int rows[COMPLETION_ROWS]; // commands, or places among the names
+    int rows[COMPLETION_ROWS]; // commands, from COMMAND_COUNT on settings; or places among the names
+    const struct view_setting *settings; // that can be named too
+    int n_settings;
     struct path_list *paths;
-    char *const *names; // of files; NULL: they are commands
+    char *const *names; // of files; NULL: they are commands and settings
     size_t from, to;    // what a row takes the place of
     bool left;          // by Esc; until nothing can be completed
 };

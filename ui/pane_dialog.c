@@ -12,6 +12,8 @@ struct kept {
     enum ui_command_id command; // that it completes
     uint64_t message;           // that it is about
     bool optional;              // an empty text is an answer too
+    bool sets;                  // the setting that the label names
+    int number;                 // of the command
     bool asks;                  // yes or no; otherwise a text is typed
     char label[160], hint[160];
     struct text_field field;
@@ -23,7 +25,7 @@ static const struct style style_text = {.role = ROLE_TEXT};
 
 static struct kept *dialog_open(struct screen *s, enum ui_command_id command, const char *label, const char *hint) {
     struct kept *d = screen_open_pane(s, PANE_DIALOG);
-    *d = (struct kept){.command = command};
+    *d = (struct kept){.command = command, .number = -1};
     snprintf(d->label, sizeof d->label, "%s", label);
     snprintf(d->hint, sizeof d->hint, "%s", hint);
     return d;
@@ -47,14 +49,23 @@ void dialog_ask_tags(struct screen *s, const char *initial) {
     d->optional = true;
 }
 
+void dialog_ask_setting(struct screen *s, int number, const char *key, const char *hint, const char *initial) {
+    struct kept *d = dialog_open(s, COMMAND_SETTINGS, key, hint);
+    text_field_set(&d->field, initial);
+    d->number = number;
+    d->optional = d->sets = true;
+}
+
 void dialog_confirm(struct screen *s, enum ui_command_id command, const char *label) {
     dialog_open(s, command, label, "y: yes   any other key: no")->asks = true;
 }
 
 static void end(struct screen *s, const struct kept *d, bool accepted) {
+    char text[sizeof d->label + sizeof d->field.text];
+    snprintf(text, sizeof text, d->sets ? "%s %s" : "%.0s%s", d->label, d->field.text);
     screen_close_pane(s, PANE_DIALOG);
     if (accepted && d->message) screen_hand_out_message(s, d->command, d->message, d->field.text);
-    else if (accepted) screen_hand_out(s, d->command, -1, d->field.text);
+    else if (accepted) screen_hand_out(s, d->command, d->number, text);
 }
 
 static int rows(int width, bool ascii) { return (void)width, (void)ascii, 2; }

@@ -46,6 +46,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(MODELS, models, "models", COMMAND_MODEL)                                                                         \
     X(FIND, find, "find a chat", COMMAND_FIND_CHAT)                                                                    \
     X(SEARCH, search, "", COMMAND_SEARCH)                                                                              \
+    X(SETTINGS, settings, "settings", COMMAND_SETTINGS)                                                                \
     X(TOKENS, tokens, "tokens", COMMAND_TOKENS)                                                                        \
     X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
     X(SLOW, slow, "why was that slow?", COMMAND_SLOW)                                                                  \
@@ -208,6 +209,15 @@ struct view_model { // one to choose; texts of one line, "" where nothing is kno
     const char *refusal; // why it cannot be loaded; NULL: it can
 };
 
+struct view_setting { // keys and helps outlive the screen; values are there while the pane is open
+    const char *key, *help;
+    const char *choices; // separated by '|'; NULL: it is typed
+    const char *value;   // that new chats and the program have; "": not set
+    const char *own;     // that the chat on the screen has; NULL: none of its own
+    const char *initial; // where nobody sets it
+    const char *effect;  // when a change takes effect, e.g. "at once"
+};
+
 struct view_loading {
     const char *text; // what is being loaded, e.g. "loading TinyLlama 1.1B Q4_0"
     const char *size; // "608 MiB"
@@ -264,6 +274,8 @@ struct screen_view {
     const struct view_column *columns;    // the versions that are compared; only while that pane is open
     int n_columns, column;                // column: the one that the path leads through
     const struct view_message *asked;     // what they follow; NULL: nothing
+    const struct view_setting *settings;  // all that can be set
+    int n_settings;
     const struct view_model *models;      // to choose from
     int n_models;
     uint32_t models_version;              // changes with them

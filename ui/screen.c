@@ -34,6 +34,7 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     s->ascii = o->ascii || !terminal_unicode(t);
     s->panes = o->panes & PANES_BESIDE;
     s->panes_chosen = o->panes;
+    s->titles = o->title;
     for (int p = 0; p < PANE_COUNT; p++)
         if (pane_actions[p]->keeps) s->kept[p] = xcalloc(1, pane_actions[p]->keeps);
     s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path, o->worker);
@@ -51,6 +52,7 @@ void screen_close(struct screen *s) {
     terminal_close(s->terminal);
     canvas_close(&s->canvas);
     completion_close(&s->completion);
+    window_close(&s->window);
     composer_close(s->composer);
     transcript_close(s->transcript);
     for (int p = 0; p < PANE_COUNT; p++) {
@@ -94,6 +96,25 @@ void screen_draft(const struct screen *s, struct draft *out) { composer_draft(s-
 void screen_set_draft(struct screen *s, const struct draft *d) { composer_set_draft(s->composer, d); }
 
 const char *screen_theme(const struct screen *s) { return s->theme.name; }
+
+bool screen_set_theme(struct screen *s, const char *name, struct status *st) {
+    struct theme theme;
+    struct status own = {0};
+    if (!theme_load(&theme, name, &own)) {
+        if (st) *st = own;
+        return false;
+    }
+    s->theme = theme;
+    terminal_forget(s->terminal);
+    return true;
+}
+
+void screen_set_ascii(struct screen *s, bool ascii) { s->ascii = ascii || !terminal_unicode(s->terminal); }
+
+void screen_set_panes(struct screen *s, uint32_t set) {
+    s->panes = set & PANES_BESIDE;
+    s->panes_chosen = set;
+}
 uint32_t screen_panes(const struct screen *s) { return s->panes; }
 
 uint32_t screen_panes_with_room(const struct screen *s) {
@@ -122,6 +143,14 @@ bool screen_ascii(const struct screen *s) { return s->ascii; }
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]) {
     return clipboard_copy(s->terminal, text, size, how);
 }
+
+// ---- the terminal's window ----
+
+void screen_notify(struct screen *s, int kind, const char *title) {
+    window_notify(s->terminal, (enum window_notice)kind, title);
+}
+
+void screen_set_title(struct screen *s, bool title) { s->titles = title; }
 
 // ---- the panes that are open ----
 
@@ -228,6 +257,7 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
                                      .editing = v->editing,
                                      .questions = v->questions};
     if (v->sampling) s->facts.sampling = *v->sampling;
+    s->completion.settings = v->settings, s->completion.n_settings = v->n_settings;
     if (!v->n_columns) screen_close_pane(s, PANE_COMPARE);
     if (!chat) return;
     s->facts.chat = chat->id;
@@ -303,4 +333,5 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
         draw_pane(s, s->stack[i], pane_actions[s->stack[i]]->rows ? message : (struct rect){0, 0, width, height});
     s->frame.view = NULL; // borrowed for this call only
     terminal_draw(s->terminal, &s->canvas, &s->theme, s->frame.cursor_x, s->frame.cursor_y);
+    if (s->titles) window_set_title(&s->window, s->terminal, s->facts.title);
 }

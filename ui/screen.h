@@ -19,7 +19,8 @@ struct ui_command {
     int number;       // what was clicked on: index of the chat or knob; COMMAND_FIND_CHAT and what is done to a chat in
                       // its pane: index of those found; otherwise −1
     const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET, COMMAND_NAME, COMMAND_FAN_OUT:
-                      // what was typed (the dialog already happened; COMMAND_DELETE: confirmed); COMMAND_MODEL: the
+                      // what was typed (the dialog already happened; COMMAND_DELETE: confirmed); COMMAND_SETTINGS:
+                      // "KEY VALUE", number: 0: of the chat, 1: of the program, −1: of the chat if it has its own; COMMAND_MODEL: the
                       // name that was picked, NULL: the list was opened and is to be brought up to date. Valid until
                       // the next screen call.
     uint64_t message; // id in the view of the one that was clicked on or is selected, or to go to; 0: none
@@ -32,6 +33,7 @@ struct screen_options {
     const char *theme;       // name; NULL: "confab-dark"
     struct status *theme_problem; // filled in when it cannot be loaded, and the default one is shown
     bool ascii;
+    bool title;              // the terminal's window is called as the chat is
     int colours;             // 0: ask the terminal; 1 (mono), 16, 256, 1 << 24
     uint32_t panes;          // bit p: enum pane_id p is shown beside the conversation; 0: default
     const char *history_path; // of the composer; NULL: not saved
@@ -76,6 +78,9 @@ void screen_draft(const struct screen *s, struct draft *out); // what stands in 
 void screen_set_draft(struct screen *s, const struct draft *d); // of another chat
 
 const char *screen_theme(const struct screen *s);
+bool screen_set_theme(struct screen *s, const char *name, struct status *st); // false: it cannot be loaded
+void screen_set_ascii(struct screen *s, bool ascii);
+void screen_set_panes(struct screen *s, uint32_t set); // as of struct screen_options
 uint32_t screen_panes(const struct screen *s);
 uint32_t screen_panes_with_room(const struct screen *s); // those of them that this size can show
 bool screen_has_open(const struct screen *s, enum pane_id pane); // of those over the others
@@ -85,6 +90,10 @@ const char *screen_finding(const struct screen *s, enum find_order *order);
 void screen_show_message(struct screen *s, uint64_t chat, uint64_t message);
 int screen_page(const struct screen *s); // that is looked at in the map of pages; −1: none
 bool screen_ascii(const struct screen *s);
+
+// Draws a person's attention to a chat that is not on the screen, in the way that the terminal knows.
+void screen_notify(struct screen *s, int kind, const char *title); // kind: enum window_notice
+void screen_set_title(struct screen *s, bool title); // as of struct screen_options
 
 // Copies text to the clipboard; says in `how` which way was taken and whether it can be known to have worked.
 bool screen_copy(struct screen *s, const char *text, size_t size, char how[128]);

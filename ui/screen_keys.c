@@ -9,6 +9,7 @@
 #include "ui/pane_dialog.h"
 #include "ui/pane_models.h"
 #include "ui/pane_search.h"
+#include "ui/pane_settings.h"
 #include "ui/pane_tokens.h"
 #include "ui/pane_tree.h"
 #include "ui/screen_state.h"
@@ -190,14 +191,20 @@ static void open_thinking(struct screen *s) {
 
 // A command that cannot be carried out stays where it was typed.
 static void run_slash(struct screen *s, const char *line, int size) {
-    const struct slash slash = slash_read(line);
+    const struct slash slash = slash_read(line, s->completion.settings, s->completion.n_settings);
     const enum ui_command_id id = (enum ui_command_id)slash.command;
-    if (slash.command < 0) {
+    const bool told = slash.command >= 0 && (!*slash.argument || ui_command_argument(id));
+    if (slash.setting >= 0 && !told) {
+        const bool valued = *slash.argument;
+        const char *taken = composer_take(s->composer);
+        if (taken && valued) hand_out(s, COMMAND_SETTINGS, -1, taken + 1);
+        else if (taken) settings_open(s, s->completion.settings[slash.setting].key);
+    } else if (slash.command < 0) {
         screen_say(s, true, "unknown command '%.*s' (begin with // to send a slash)", size < 40 ? size : 40, line);
-    } else if (*slash.argument && !ui_command_argument(id)) {
+    } else if (!told) {
         screen_say(s, true, "/%s takes nothing behind it", ui_commands[id].name);
     } else {
-        const char *taken = composer_take(s->composer), *argument = taken ? slash_read(taken).argument : "";
+        const char *taken = composer_take(s->composer), *argument = taken ? slash_argument(taken) : "";
         if (*argument) hand_out(s, id, -1, argument);
         else screen_run(s, id);
     }
@@ -226,6 +233,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_PALETTE: toggle_pane(s, PANE_PALETTE); return;
     case COMMAND_SLOW: toggle_pane(s, PANE_SLOW); return;
     case COMMAND_KV_MAP: toggle_pane(s, PANE_KV_MAP); return;
+    case COMMAND_SETTINGS: settings_open(s, ""); return;
     case COMMAND_KNOBS: toggle_pane(s, PANE_KNOBS); return;
     case COMMAND_RENAME:
         dialog_ask(s, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);

@@ -9,6 +9,7 @@
 #include "ui/pane.h"
 #include "ui/text_field.h"
 #include "ui/transcript.h"
+#include "ui/window.h"
 
 #define SCREEN_QUEUE  8
 #define SCREEN_NOTICE 256
@@ -46,6 +47,8 @@ struct screen {
     struct canvas canvas;
     struct theme theme;
     bool ascii;
+    bool titles; // the terminal's window is called as the chat is
+    struct window window;
     uint32_t panes;
     bool panes_chosen; // otherwise they follow the size
     void *kept[PANE_COUNT];

@@ -9,8 +9,17 @@ size_t slash_size(const char *message) {
     return *message == '/' && isalpha((unsigned char)message[1]) ? strcspn(message, BLANKS) : 0;
 }
 
-struct slash slash_read(const char *message) {
-    const size_t size = slash_size(message);
-    return (struct slash){.command = ui_command_find(message + 1, size - 1),
-                          .argument = message + size + strspn(message + size, BLANKS)};
+const char *slash_argument(const char *message) {
+    message += slash_size(message);
+    return message + strspn(message, BLANKS);
+}
+
+struct slash slash_read(const char *message, const struct view_setting *settings, int n_settings) {
+    const size_t size = slash_size(message) - 1;
+    int setting = n_settings - 1;
+    while (setting >= 0 && (strlen(settings[setting].key) != size || memcmp(settings[setting].key, message + 1, size)))
+        setting--;
+    return (struct slash){.command = ui_command_find(message + 1, size),
+                          .setting = setting,
+                          .argument = slash_argument(message)};
 }

@@ -1,5 +1,5 @@
-// Slash: what is typed behind a '/' is a command of the table, with what it is told, and never reaches the model. Two
-// slashes send one.
+// Slash: what is typed behind a '/' is a command of the table or a setting, with what it is told, and never reaches the
+// model. Two slashes send one.
 #ifndef CONFAB_UI_SLASH_H
 #define CONFAB_UI_SLASH_H
 
@@ -10,11 +10,13 @@
 
 // The bytes of "/name" at the beginning of a message; 0: it is none, such as "/* a comment", "//" or "/ ".
 size_t slash_size(const char *message);
+const char *slash_argument(const char *message); // what is behind it, without blanks before it; "": nothing
 
 struct slash {
-    int command;          // −1: there is none of this name
-    const char *argument; // what is behind it, without blanks before it; "": nothing
+    int command, setting; // of this name; −1: there is none
+    const char *argument;
 };
-struct slash slash_read(const char *message); // of which slash_size is not 0
+// Of a message of which slash_size is not 0.
+struct slash slash_read(const char *message, const struct view_setting *settings, int n_settings);
 
 #endif

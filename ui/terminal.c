@@ -60,6 +60,8 @@ static struct {
     volatile sig_atomic_t lent;    // to another program, which is stopped and continued with this one
     bool open;                     // between terminal_open and terminal_close
     volatile sig_atomic_t resumed; // what is shown is unknown
+    volatile sig_atomic_t takes;   // so far
+    bool titles;                   // its window may have one
     pthread_t thread;              // that draws
     stack_t stack_before;
     _Alignas(16) char stack[64 * 1024]; // for handlers: the ordinary one may be what overflowed
@@ -102,6 +104,7 @@ static void hold_take(void) {
     modes_set(&hold.raw);
     atomic_store(&hold.taken, true);
     hold.resumed = 1;
+    hold.takes = hold.takes + 1;
 }
 
 // ---- signals ----
@@ -219,12 +222,13 @@ static int colours_choose(int wanted, int announced) {
 // decimal, a bar as cursor; from an xterm, Esc for Alt, which otherwise makes letters of a key. And back, in any state.
 static void hold_prepare(const struct abilities *a) {
     snprintf(hold.enter, sizeof hold.enter, "%s\033[?7l\033[?2004h\033[?1000h\033[?1006h%s%s\033[?25l",
-             a->other_screen ? "\033[?1049h" : "", a->is_xterm ? "\033[?1036s\033[?1036h" : "",
+             a->other_screen ? "\033[?1049h\033[22;2t" : "", a->is_xterm ? "\033[?1036s\033[?1036h" : "",
              a->cursor_shape ? "\033[6 q" : "");
     snprintf(hold.leave, sizeof hold.leave,
              "\033[?2026l\033[0m\033[?1006l\033[?1000l\033[?2004l\033[?7h%s%s\033[?25h%s",
              a->is_xterm ? "\033[?1036r" : "", a->cursor_shape ? "\033[0 q" : "",
-             a->other_screen ? "\033[?1049l" : "\033[H\033[2J");
+             a->other_screen ? "\033[23;2t\033[?1049l" : "\033[H\033[2J");
+    hold.titles = a->other_screen;
 }
 
 // ---- the terminal ----
@@ -386,6 +390,8 @@ void terminal_suspend(struct terminal *t) {
 bool terminal_unicode(const struct terminal *t) { return t->renderer.unicode; }
 
 int terminal_colours(const struct terminal *t) { return t->renderer.colours; }
+
+unsigned terminal_taken(const struct terminal *t) { return (void)t, hold.titles ? (unsigned)hold.takes : 0; }
 
 bool terminal_write(struct terminal *t, const char *bytes, size_t size) {
     if (!atomic_load(&hold.taken) || !flush(t, 0)) return false;

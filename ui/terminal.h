@@ -60,7 +60,9 @@ void terminal_reclaim(struct terminal *t);
 bool terminal_lent(const struct terminal *t);
 bool terminal_unicode(const struct terminal *t); // the locale is UTF-8
 int terminal_colours(const struct terminal *t); // 1 (mono), 16, 256 or 1 << 24
-bool terminal_write(struct terminal *t, const char *bytes, size_t size); // for OSC 52 only; false: none of it goes
+bool terminal_write(struct terminal *t, const char *bytes, size_t size); // for OSC only; false: none of it goes
+// How often it was taken over, each time with its window's title put aside; 0: it has none.
+unsigned terminal_taken(const struct terminal *t);
 
 // "F1", "Ctrl+P", "Alt+Up", "Shift+F5", "PgUp", "Alt+Enter", "Ctrl+Home" ↔ keys. False when the text names no key. The
 // text of a character's key ("Alt+1") is borrowed from `name`. Control with a letter is KEY_CONTROL without KEY_CTRL;

@@ -28,6 +28,7 @@ enum setting_kind {
 
 #define OVERFLOW_CHOICES "drop|ask|stop"
 enum overflow { OVERFLOW_DROP, OVERFLOW_ASK, OVERFLOW_STOP };
+#define NOTIFY_CHOICES "off|bell|osc9|osc777" // enum window_notice
 
 struct text_list {
     char **texts; // owned
@@ -105,6 +106,10 @@ enum setting_place {
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with ASCII characters only")         \
     X(panes, uint32_t, "panes", 0, SETTING_PANES, "DIGITS", 0, 0, IN_CHAT | IN_FILE,                                   \
       "panes to show beside the chat, such as 124, or none")                                                           \
+    X(notify, int, "notify", 0, SETTING_CHOICE, NOTIFY_CHOICES, 0, 0, IN_CHAT | IN_FILE,                               \
+      "notice when an answer ends in a chat that is not on the screen")                                                \
+    X(title, int, "title", 0, SETTING_CHOICE, "off|on", 0, 0, IN_CHAT | IN_FILE,                                       \
+      "name the chat in the title of the terminal's window")                                                           \
     X(fan_out, int, "fan-out", 0, SETTING_INT, "N", 2, 8, IN_FILE, "number of answers that are asked for at once")     \
     X(keys, struct text_list, "key", 0, SETTING_TEXTS, "COMMAND KEY", 0, 0, IN_FILE | ON_STARTING,                     \
       "assign KEY to COMMAND of the chat screen, such as stop Alt+X, or none")                                         \

@@ -159,9 +159,15 @@ static void answer_ended(struct chat *c, const struct session_event *event) {
     const bool failed = event->chat->state == REQUEST_FAILED;
     c->settled_at = clock_ns(); // what was written meanwhile is read ahead
     const bool held = event->chat->conversation.waiting.count && event->chat->state != REQUEST_FINISHED;
-    if (event->chat != c->current) event->chat->unread = true;
-    else if (held && !event->chat->steers) chat_say(c, failed, "what you wrote waits: Enter sends it, Up takes it back");
-    else if (event->reason == FINISH_CONTEXT && !(failed && ask_for_room(c, context))) say_full(c, context, failed);
+    if (event->chat != c->current) {
+        const char *title = event->chat->conversation.title;
+        event->chat->unread = true;
+        screen_notify(c->screen, c->p.settings->notify, *title ? title : "New chat");
+    } else if (held && !event->chat->steers) {
+        chat_say(c, failed, "what you wrote waits: Enter sends it, Up takes it back");
+    } else if (event->reason == FINISH_CONTEXT && !(failed && ask_for_room(c, context))) {
+        say_full(c, context, failed);
+    }
 }
 
 static void chat_read(struct chat *c, const struct session_event *event) {
@@ -440,6 +446,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     struct screen_options options = p->screen;
     options.theme = p->settings->theme;
     options.ascii = p->settings->ascii;
+    options.title = p->settings->title;
     options.panes = p->settings->panes;
     options.theme_problem = &theme;
     struct status keys = {0};
@@ -473,6 +480,7 @@ bool chat_close(struct chat *c, struct status *st) {
     chat_draft_take(c);
     chat_editor_close(c);
     chat_attach_close(c);
+    chat_settings_close(c);
     chat_model_close(c);
     chat_limits_close(c);
     end_unwatch();

@@ -441,6 +441,8 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_REASONING] = command_reasoning,
         [COMMAND_MODEL] = command_model,
         [COMMAND_MODEL_STOP] = command_model_stop,
+        [COMMAND_RELOAD] = chat_model_reload,
+        [COMMAND_SETTINGS] = chat_settings_set,
         [COMMAND_THEME] = command_theme,
 #define X(id, ...) [COMMAND_TOGGLE_##id] = command_panes,
         PANES(X)

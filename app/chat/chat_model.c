@@ -26,6 +26,7 @@ struct chat_models {
     struct view_loading loading;
     char size[24]; // of what is being loaded
     int stopped;   // answers, since the last model was let go
+    bool reloads;  // the same one is loaded again
 };
 
 // ---- the list ----
@@ -148,12 +149,15 @@ void chat_model_close(struct chat *c) {
 static void loaded(struct chat *c) {
     const char *path = model_host_path(c->p.host);
     bool another = !c->models->path != !path || (path && strcmp(c->models->path, path));
+    const bool again = c->models->reloads && !another;
+    char text[64];
     take_model(c);
     hold(c);
+    c->models->reloads = false;
+    if (again) chat_say(c, false, "%s is loaded again, with the settings as they are now", c->model_name);
     const char *refused = model_host_draft_refused(c->p.host);
     if (!another && refused) chat_say(c, true, "drafting by lookup alone: %s", refused);
     if (!another) return; // the first one, or the old one again
-    char text[64];
     bool stopped = c->models->stopped;
     chat_say(c, refused, "%s answers from now on%s%s%s%s", c->model_name, stopped ? "; " : "",
              stopped ? stopped_text(c, text) : "", refused ? "; drafting by lookup alone: " : "",
@@ -166,6 +170,7 @@ static void loaded(struct chat *c) {
 }
 
 static void failed(struct chat *c, const struct status *st) {
+    c->models->reloads = false;
     bool none = !model_host_engine(c->p.host) && !model_host_loading(c->p.host);
     if (st->code == STATUS_CANCELLED) chat_say(c, false, "stopped loading; %s stays", c->model_name);
     else chat_say(c, true, "%s%s", none ? "no model is loaded: " : "not loaded: ", st->text);
@@ -212,6 +217,14 @@ void chat_model_choose(struct chat *c, const char *word) {
         chat_limits_yield(c);
     }
     free(name);
+}
+
+void chat_model_reload(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    c->models->reloads = true;
+    model_host_reload(c->p.host);
+    hold(c);
+    chat_limits_yield(c);
 }
 
 void chat_model_stop(struct chat *c) {

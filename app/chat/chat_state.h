@@ -75,6 +75,7 @@ struct chat {
     struct chat_limits *limits; // of the machine
     struct chat_editor *editor; // that has the terminal; NULL: none
     struct chat_attach *attach; // NULL: nothing can be attached
+    struct chat_settings *settings; // as the screen is shown them; NULL: not yet
 };
 
 // chat.c
@@ -172,7 +173,13 @@ struct worker *chat_attach_open(struct chat *c);                    // that read
 void chat_attach_close(struct chat *c);
 struct worker *chat_attach_worker(const struct chat *c);
 
+// chat_settings.c
+void chat_settings_set(struct chat *c, const struct ui_command *command);
+void chat_settings_show(struct chat *c, struct screen_view *view);
+void chat_settings_close(struct chat *c);
+
 // chat_model.c
+void chat_model_reload(struct chat *c, const struct ui_command *command);
 void chat_model_open(struct chat *c);
 void chat_model_close(struct chat *c);
 void chat_model_events(struct chat *c);                   // of the host

@@ -216,7 +216,7 @@ static void choice_done(void *job) {
     free(c);
 }
 
-void model_host_choose(struct model_host *h, const char *word) {
+static struct choice *choice_new(struct model_host *h, const char *word) {
     struct choice *c = xcalloc(1, sizeof *c);
     *c = (struct choice){.host = h,
                          .number = ++h->choice,
@@ -227,13 +227,30 @@ void model_host_choose(struct model_host *h, const char *word) {
                          .engine = model_engine_params(h->settings),
                          .room = model_host_room(h)};
     c->engine.draft_refused = &c->draft_refused;
+    return c;
+}
+
+static void choice_begin(struct choice *c) {
+    c->host->choosing++;
+    worker_do(c->host->worker, choice_work, choice_done, c);
+}
+
+void model_host_reload(struct model_host *h) {
+    struct choice *c = choice_new(h, h->path ? h->path : "");
+    c->target.path = h->path ? xstrdup(h->path) : NULL;
+    c->known = true;
+    c->in_use = false; // that it is in use is no obstacle
+    choice_begin(c);
+}
+
+void model_host_choose(struct model_host *h, const char *word) {
+    struct choice *c = choice_new(h, word);
     for (int i = 0; i < h->list.count && !c->known; i++) {
         const struct model_entry *e = &h->list.entries[i];
         c->known = !strcasecmp(e->name, word);
         if (c->known) c->target.path = e->path ? xstrdup(e->path) : NULL;
     }
-    h->choosing++;
-    worker_do(h->worker, choice_work, choice_done, c);
+    choice_begin(c);
 }
 
 bool model_host_choosing(const struct model_host *h) { return h->choosing; }

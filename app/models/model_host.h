@@ -51,6 +51,7 @@ const struct model_loading *model_host_loading(struct model_host *h); // NULL: n
 // Finds the model that word means (models.h), and starts to load it in place of the current one and any that is being
 // loaded. HOST_PROGRESS or HOST_REFUSED follows, unless it is stopped or another one is chosen first.
 void model_host_choose(struct model_host *h, const char *word);
+void model_host_reload(struct model_host *h); // the same with the current one, under the settings as they are now
 bool model_host_choosing(const struct model_host *h);       // it is still being looked for
 void model_host_wait(struct model_host *h);                 // until it no longer is
 const char *model_host_refused(const struct model_host *h); // the latest word that was

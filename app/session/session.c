@@ -114,6 +114,11 @@ void session_changed(struct session_chat *chat) {
     session_save_later(chat, 0);
 }
 
+void session_settings_changed(struct session_chat *chat) {
+    chat->own_settings = true;
+    session_changed(chat);
+}
+
 void session_rename(struct session_chat *chat, const char *title) {
     conversation_rename(&chat->conversation, title);
     session_save_later(chat, 0);
@@ -168,7 +173,8 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 void session_begin_with_defaults(struct session *s) {
     for (int i = 0; i < s->count; i++) {
         struct conversation *talk = &s->chats[i]->conversation;
-        if (!talk->count && !talk->unread_rows) conversation_set_settings(talk, s->p.settings);
+        const bool begun = talk->count || talk->unread_rows || s->chats[i]->own_settings;
+        if (!begun) conversation_set_settings(talk, s->p.settings);
     }
 }
 

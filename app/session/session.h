@@ -59,6 +59,7 @@ struct session_chat {
     bool unread;              // for the caller: an answer ended and has not been seen
     bool reading;             // messages and draft are being read from the store
     char *unsent;             // message to send once they are read; NULL: none
+    bool own_settings;        // it has not begun, but has settings that were chosen for it alone
     bool steers;              // what waits is sent although the answer before it was stopped
 
     int n_asked, n_cached; // session_find: tokens of the path, and those of them in the KV cache; n_asked 0: not known
@@ -156,6 +157,7 @@ void session_import(struct session *s, const char *path);
 void session_set_draft(struct session_chat *chat, struct draft *draft); // takes ownership
 void session_begin_with_defaults(struct session *s);                    // gives changed defaults to all empty chats
 void session_changed(struct session_chat *chat);                        // after the caller changed its path or settings
+void session_settings_changed(struct session_chat *chat); // of it alone: defaults do not reach it any more
 // Running answers use it from their next token on, but for those that have their own.
 void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling);
 

@@ -185,7 +185,7 @@ void session_request_waiting(struct session *s) {
 
 int session_write(struct session *s, struct session_chat *chat, const char *text, size_t size) {
     struct conversation *talk = &chat->conversation;
-    if (!talk->count) conversation_set_settings(talk, s->p.settings);
+    if (!talk->count && !chat->own_settings) conversation_set_settings(talk, s->p.settings);
     session_save_later(chat, 0);
     return conversation_add(talk, conversation_last(talk), MESSAGE_USER, text, size);
 }

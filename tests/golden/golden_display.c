@@ -80,11 +80,15 @@ static size_t own_sequence(const char *p, size_t n) {
             at++;
         return at < n && p[at] == 7 ? at + 1 : at + 1 < n && p[at] == 033 && p[at + 1] == '\\' ? at + 2 : 0;
     }
+    if (n >= 3 && p[1] == ']' && strchr("279", p[2])) { // title and notices
+        const char *end = memchr(p + 1, 033, n - 1);
+        return end && end + 1 < p + n && end[1] == '\\' ? (size_t)(end - p) + 2 : 0;
+    }
     if (n < 3 || p[1] != '[') return 0;
     size_t at = 2;
     while (at < n && p[at] && strchr("0123456789;?", p[at])) at++;
     if (at + 1 < n && p[at] == ' ' && p[at + 1] == 'q') return at + 2;
-    return at < n && p[at] && strchr("hlsrHCmJ", p[at]) ? at + 1 : 0;
+    return at < n && p[at] && strchr("hlsrtHCmJ", p[at]) ? at + 1 : 0;
 }
 
 long golden_display_foreign(const struct golden_display *d) {

@@ -78,8 +78,8 @@ static struct {
     struct view_node nodes[64];
     uint64_t token_message; // where its token cursor is; 0: there is none
     int token;
-    char taken[4096];
-    bool ended, typed, tree, compares, context, lent;
+    char taken[4096], notice[128]; // notice: its kind and chat
+    bool ended, typed, tree, compares, context, lent, settings;
     const char *finding; // words typed in the pane to find a chat; NULL: it is not open
     enum find_order finding_order;
     struct view_found found[32];
@@ -147,13 +147,24 @@ void screen_draft(const struct screen *s, struct draft *out) {
     if (*screen.composer) *out = (struct draft){.text = xstrdup(screen.composer), .point = strlen(screen.composer)};
 }
 void screen_set_draft(struct screen *s, const struct draft *d) { screen_set_composer(s, d->text ? d->text : ""); }
+bool screen_set_theme(struct screen *s, const char *name, struct status *st) {
+    (void)s;
+    return strcmp(name, "none") || status_fail(st, STATUS_IO, "no theme 'none'");
+}
+void screen_notify(struct screen *s, int kind, const char *title) {
+    (void)s, snprintf(screen.notice, sizeof screen.notice, "%d %s", kind, title);
+}
+void screen_set_title(struct screen *s, bool title) { (void)s, (void)title; }
+void screen_set_ascii(struct screen *s, bool ascii) { (void)s, (void)ascii; }
+void screen_set_panes(struct screen *s, uint32_t set) { (void)s, (void)set; }
 const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
 uint32_t screen_panes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
 uint32_t screen_panes_with_room(const struct screen *s) { return (void)s, 1u << 2; }
 bool screen_has_open(const struct screen *s, enum pane_id pane) {
     (void)s;
     return (pane == PANE_TREE && screen.tree) || (pane == PANE_COMPARE && screen.compares) ||
-           (pane == PANE_CONTEXT && screen.context) || (pane == PANE_DIALOG && screen.asks);
+           (pane == PANE_CONTEXT && screen.context) || (pane == PANE_DIALOG && screen.asks) ||
+           (pane == PANE_SETTINGS && screen.settings);
 }
 const char *screen_finding(const struct screen *s, enum find_order *order) {
     (void)s;

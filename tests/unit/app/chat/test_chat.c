@@ -109,6 +109,7 @@ static void test_chats_answer_at_the_same_time(void **state) {
     assert_message(1, VIEW_MODEL, "second");
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     assert_true(screen.chats[1].unread);
+    assert_string_equal(screen.notice, "0 one"); // its kind is a setting
     act(COMMAND_NEXT, -1, NULL);
     assert_message(1, VIEW_MODEL, "first");
     assert_false(screen.chats[1].unread);

@@ -1,0 +1,163 @@
+// Settings as a person changes them on the screen: of the chat alone, or of the program, where the configuration keeps
+// them.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/chat/chat_state.h"
+#include "engine/base/panic.h"
+#include "ui/theme.h"
+
+struct chat_settings {
+    struct view_setting views[SETTING_COUNT];
+    char *value[SETTING_COUNT], *own[SETTING_COUNT], *initial[SETTING_COUNT]; // of the views
+    int n;
+    char themes[256]; // names, separated by '|'
+};
+
+// A chat has its own.
+static bool is_own(int id) { return id >= SETTING_FIRST_KNOB || setting_table[id].places & OF_CONVERSATION; }
+
+static const char *effect_of(int id) {
+    if (id == SETTING_model) return "once it is loaded";
+    if (id >= SETTING_FIRST_KNOB) return "with the next token";
+    if (setting_table[id].places & ON_LOADING) return "when a model is loaded (/reload)";
+    if (setting_table[id].places & ON_STARTING) return "when confab starts";
+    return setting_table[id].places & OF_CONVERSATION ? "with the next answer" : "at once";
+}
+
+// ---- as the screen is shown them ----
+
+// Texts of a list on one line; of a knob the value that counts, whoever chose it.
+static char *shown(const struct settings *s, int id) {
+    const struct text_list *list = setting_texts(s, id);
+    struct settings all = *s;
+    all.knobs_set = ~0u;
+    if (!list) return setting_format(&all, id);
+    char *text = xstrdup("");
+    for (int i = 0; i < list->count; i++) {
+        char *longer = xasprintf("%s%s%s", text, i ? " | " : "", list->texts[i]);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+static const char *choices_of(struct chat_settings *all, int id) {
+    const struct setting_info *info = &setting_table[id];
+    size_t n = 0;
+    if (info->kind == SETTING_FLAG) return "no|yes";
+    if (id != SETTING_theme) return info->kind == SETTING_CHOICE ? info->argument : NULL;
+    for (int i = 0; theme_list(i) && n < sizeof all->themes; i++)
+        n += (size_t)snprintf(all->themes + n, sizeof all->themes - n, "%s%s", i ? "|" : "", theme_list(i));
+    return all->themes;
+}
+
+static void take(char **text, char *fresh) {
+    free(*text);
+    *text = fresh;
+}
+
+void chat_settings_show(struct chat *c, struct screen_view *view) {
+    struct chat_settings *all = c->settings;
+    if (!all) all = c->settings = xcalloc(1, sizeof *all);
+    const bool open = screen_has_open(c->screen, PANE_SETTINGS);
+    struct settings initial = settings_default();
+    settings_follow_model(&initial, model_host_info(c->p.host));
+    all->n = 0;
+    for (int id = 0; id < SETTING_COUNT; id++) {
+        const struct setting_info *info = &setting_table[id];
+        if (!(info->places & IN_FILE)) continue;
+        const int i = all->n++;
+        if (open) {
+            take(&all->value[i], shown(c->p.settings, id));
+            take(&all->own[i], is_own(id) ? shown(&c->current->conversation.settings, id) : NULL);
+            take(&all->initial[i], shown(&initial, id));
+        }
+        all->views[i] = (struct view_setting){
+            .key = info->key,
+            .help = info->help,
+            .choices = choices_of(all, id),
+            .value = all->value[i],
+            .own = all->own[i],
+            .initial = all->initial[i],
+            .effect = effect_of(id),
+        };
+    }
+    view->settings = all->views;
+    view->n_settings = all->n;
+}
+
+void chat_settings_close(struct chat *c) {
+    for (int i = 0; c->settings && i < c->settings->n; i++)
+        free(c->settings->value[i]), free(c->settings->own[i]), free(c->settings->initial[i]);
+    free(c->settings);
+    c->settings = NULL;
+}
+
+// ---- changing them ----
+
+// "": as it is where nobody sets it.
+static bool parse(const struct chat *c, struct settings *s, int id, const char *text, struct status *st) {
+    char *initial = *text || id >= SETTING_FIRST_KNOB ? NULL : setting_default_text(id);
+    const bool done = setting_parse(s, id, initial ? initial : *text ? text : "default", st);
+    if (done && id >= SETTING_FIRST_KNOB) {
+        const enum sampling_knob_id knob = (enum sampling_knob_id)(id - SETTING_FIRST_KNOB);
+        if (!(s->knobs_set >> knob & 1))
+            sampling_set(&s->sampling, knob, sampling_get(&model_host_info(c->p.host)->sampling, knob));
+    }
+    free(initial);
+    return done;
+}
+
+static bool set_own(struct chat *c, int id, const char *text, struct status *st) {
+    struct session_chat *chat = c->current;
+    if (!parse(c, &chat->conversation.settings, id, text, st)) return false;
+    if (id >= SETTING_FIRST_KNOB) {
+        const struct sampling sampling = chat->conversation.settings.sampling;
+        session_set_sampling(c->session, chat, &sampling);
+    }
+    session_settings_changed(chat);
+    return true;
+}
+
+static bool set_program(struct chat *c, int id, const char *text, struct status *st) {
+    struct settings *s = c->p.settings;
+    if (id == SETTING_theme && !screen_set_theme(c->screen, *text ? text : THEME_DEFAULT, st)) return false;
+    if (!parse(c, s, id, text, st)) return false;
+    screen_set_ascii(c->screen, s->ascii);
+    screen_set_title(c->screen, s->title);
+    if (id == SETTING_panes) screen_set_panes(c->screen, s->panes);
+    session_begin_with_defaults(c->session);
+    chat_save_setting(c, id);
+    return true;
+}
+
+// "KEY VALUE"; number 1: of the program, 0: of the chat, otherwise of the chat where that has its own.
+void chat_settings_set(struct chat *c, const struct ui_command *command) {
+    const char *text = command->text ? command->text : "";
+    const size_t size = strcspn(text, " \t\n");
+    char *key = xstrndup(text, size);
+    const int id = setting_find(key);
+    const char *value = text + size + strspn(text + size, " \t\n");
+    const bool of_chat = id >= 0 && command->number != 1 && is_own(id);
+    struct status st = {0};
+    free(key);
+    if (id < 0 || !(setting_table[id].places & IN_FILE)) return;
+    if (id == SETTING_model) {
+        chat_model_choose(c, value);
+        return;
+    }
+    char *typed = chat_typed(value);
+    if (!(of_chat ? set_own : set_program)(c, id, typed, &st)) {
+        chat_say(c, true, "%s", st.text);
+    } else {
+        char *now = shown(of_chat ? &c->current->conversation.settings : c->p.settings, id);
+        const char *effect = effect_of(id);
+        const bool later = strcmp(effect, "at once");
+        chat_say(c, false, "%s is %s%.200s%s%s%s", setting_table[id].key, *now ? "now " : "no longer set", now,
+                 of_chat ? " in this chat" : "", later ? ", " : "", later ? effect : "");
+        free(now);
+    }
+    free(typed);
+}
