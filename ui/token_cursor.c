@@ -27,7 +27,7 @@ void token_cursor_choose(struct token_cursor *c, int alternative) {
 }
 
 // Keys may come faster than draws.
-int token_cursor_token(const struct token_cursor *c) { return c->token == TOKEN_LAST ? c->at : c->token; }
+int token_cursor_token(const struct token_cursor *c) { return c->token == TOKEN_LAST ? c->count - 1 : c->token; }
 
 static bool is_unsure(const struct message_token *token) { return token->probability < UNSURE_BELOW; }
 
@@ -44,6 +44,7 @@ bool token_cursor_find(struct token_cursor *c, const struct screen_view *v, uint
         if (v->messages[i].id == c->message && v->messages[i].n_drawn) m = &v->messages[i];
     if (!m) return false;
     const int before = c->at, last = m->n_drawn - 1, most = last + !m->streaming;
+    c->count = m->n_drawn;
     c->at = c->token == TOKEN_LAST ? last : c->token < most ? c->token : most;
     if (c->seek || c->token != TOKEN_LAST) c->token = c->at;
     for (int step = c->seek > 0 ? 1 : -1; c->seek; c->seek -= step) c->token = c->at = unsure_from(m, c->at, step);

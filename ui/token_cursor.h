@@ -11,7 +11,8 @@
 // A zeroed struct is on no token.
 struct token_cursor {
     uint64_t message;  // 0: there is none
-    int token;         // of n tokens the n-th is the end; or TOKEN_LAST
+    int count;         // of its tokens
+    int token;         // or TOKEN_LAST; count: the end
     int at, n;         // where that is, and of how many alternatives
     int alternative;   // −1: not chosen yet
     int seek;          // steps to an unsure token that are still to be made

@@ -202,8 +202,11 @@ bool transcript_tokens_begin(struct transcript *t) {
     if (at < 0) return false;
     const struct entry *e = &t->entries[at];
     const bool streams = e->id == t->shown[at] && e->streaming;
-    t->cursor = (struct token_cursor){
-        .message = t->shown[at], .token = streams ? TOKEN_LAST : 0, .alternative = -1, .moved = true};
+    t->cursor = (struct token_cursor){.message = t->shown[at],
+                                      .count = t->shown_tokens[at],
+                                      .token = streams ? TOKEN_LAST : 0,
+                                      .alternative = -1,
+                                      .moved = true};
     return true;
 }
 
