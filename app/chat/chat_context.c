@@ -74,10 +74,13 @@ static void mark_asked(struct view_context_row *rows, int n, const struct conver
 static void set_cached(const struct chat *c, const struct engine_metrics *f, struct view_context *v) {
     const int last = conversation_last(&c->current->conversation);
     const struct request_metrics *r = chat_request(f, session_answer_at(c->current, last));
-    const bool known = r && metric_known(r->n_context) && r->n_context > 0;
-    const bool reads = r && r->state != REQUEST_DECODING;
-    v->asked = known ? r->n_context : c->current->n_asked;
-    v->cached = !v->asked ? -1 : known ? reads ? r->prefill_done : r->n_context : c->current->n_cached;
+    if (r && metric_known(r->n_context) && r->n_context > 0) {
+        v->asked = r->n_context;
+        v->cached = r->state == REQUEST_DECODING ? r->n_context : r->prefill_done;
+        return;
+    }
+    v->asked = c->current->n_asked;
+    v->cached = v->asked ? c->current->n_cached : -1;
 }
 
 static void lay_out(struct view_context *v, struct view_context_row *rows) {

@@ -106,8 +106,12 @@ void chat_mark(struct chat *c, const struct ui_command *command) {
         chat_say(c, false, "select a message first (%s)", keys_name(COMMAND_SELECT_PREVIOUS));
         return;
     }
-    int marked = session_mark(c->current, message);
     conversation_version(&c->current->conversation, message, &total);
+    if (total < 2) {
+        chat_say(c, false, "there is one version of this message");
+        return;
+    }
+    int marked = session_mark(c->current, message);
     if (marked) chat_say(c, false, "marked %d of %d versions, to be kept together", marked, total);
     else chat_say(c, false, "no version is marked");
 }
