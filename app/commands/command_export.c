@@ -103,11 +103,18 @@ static bool write_text(struct target *t, const char *text, size_t size, struct s
     return true;
 }
 
+static bool open_file(struct target *t, const char *path, struct status *st) {
+    struct stat there;
+    if (output_file_open(&t->file, path, t->replace, st)) return true;
+    if (t->replace || stat(path, &there) || !S_ISREG(there.st_mode)) return false;
+    return status_fail(st, STATUS_IO, "%s: already exists (use --force to overwrite)", path);
+}
+
 static bool write_each(struct target *t, const struct conversation *c, struct status *st) {
     char *name = export_file_name(c, c->row, t->format), *path = xasprintf("%s/%s", t->path, name);
     size_t size;
     char *text = export_document(c, t->format, &size);
-    bool done = output_file_open(&t->file, path, t->replace, st);
+    bool done = open_file(t, path, st);
     if (done && !output_file_write(&t->file, text, size, st)) output_file_discard(&t->file), done = false;
     done = done && output_file_keep_unsynced(&t->file, st);
     free(text), free(path), free(name);
@@ -140,7 +147,7 @@ static bool write_chats(struct target *t, struct store *store, struct chats *cha
                         struct status *st) {
     const bool file = t->path && !t->folder;
     const char *title = to - from == 1 ? export_title(&chats->list[from]) : "Chats";
-    if (file && !output_file_open(&t->file, t->path, t->replace, st)) return false;
+    if (file && !open_file(t, t->path, st)) return false;
     bool done = t->folder || write_part(t, NULL, false, title, st);
     for (int i = from; i < to && done; i++) done = write_chat(t, store, &chats->list[i], st);
     done = done && (t->folder || write_part(t, NULL, true, NULL, st));

@@ -20,24 +20,41 @@ static struct text_list line_read(const char *lines) {
     return waiting;
 }
 
+// The settings that were read last: most conversations have the same ones, and there may be thousands.
+struct settings_seen {
+    char *sampling, *others; // as they are written; NULL: none were read
+    struct settings settings;
+};
+
+static void settings_seen_free(struct settings_seen *seen) {
+    if (seen->sampling) settings_free(&seen->settings);
+    free(seen->sampling), free(seen->others);
+}
+
 // What an older confab wrote keeps the settings of `initial`.
-static struct settings settings_read(sqlite3_stmt *query, const struct settings *initial) {
-    struct settings own = settings_of_conversation(initial);
-    own.sampling = sampling_text_read(store_column_text(query, 3), &initial->sampling);
-    config_read_conversation(&own, store_column_text(query, 4));
-    return own;
+static struct settings settings_read(struct settings_seen *seen, const char *sampling, const char *others,
+                                     const struct settings *initial) {
+    if (seen->sampling && !strcmp(seen->sampling, sampling) && !strcmp(seen->others, others))
+        return settings_copy(&seen->settings);
+    settings_seen_free(seen);
+    seen->settings = settings_of_conversation(initial);
+    seen->settings.sampling = sampling_text_read(sampling, &initial->sampling);
+    config_read_conversation(&seen->settings, others);
+    seen->sampling = xstrdup(sampling), seen->others = xstrdup(others);
+    return settings_copy(&seen->settings);
 }
 
 bool store_list(struct store *s, const struct settings *initial, store_visitor *each, void *context,
                 struct status *st) {
     sqlite3_stmt *query = store_statement(s, SQL_LIST);
+    struct settings_seen seen = {0};
     int step;
     while ((step = sqlite3_step(query)) == SQLITE_ROW) {
         struct conversation found = {
             .row = sqlite3_column_int64(query, 0),
             .title = xstrdup(store_column_text(query, 1)),
             .named = sqlite3_column_int(query, 2),
-            .settings = settings_read(query, initial),
+            .settings = settings_read(&seen, store_column_text(query, 3), store_column_text(query, 4), initial),
             .created = sqlite3_column_int64(query, 5),
             .used = sqlite3_column_int64(query, 6),
             .pinned = sqlite3_column_int(query, 7),
@@ -49,8 +66,10 @@ bool store_list(struct store *s, const struct settings *initial, store_visitor *
         };
         each(context, &found);
     }
+    bool done = step == SQLITE_DONE || store_fail(s, st);
     sqlite3_reset(query);
-    return step == SQLITE_DONE || store_fail(s, st);
+    settings_seen_free(&seen);
+    return done;
 }
 
 static int find_row(const struct conversation *c, int64_t row) {

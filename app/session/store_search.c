@@ -8,7 +8,9 @@
 #include "engine/base/utf8.h"
 
 enum {
-    CANDIDATES = 1000,  // the newest messages that match, of which the best are taken
+    CANDIDATES = 2500,  // the newest messages that match, of which the best are taken: so many,
+    ENOUGH = 1000,      // or so many
+    ENOUGH_CHATS = 200, // if they are of so many chats
     PREFIX_LETTERS = 3, // as of the index
     SNIPPET_BEFORE = 40,
     SNIPPET_BYTES = 240,
@@ -60,16 +62,17 @@ static size_t letters(const char *word, size_t size) {
     return n;
 }
 
-// As FTS5 wants it: every word a string of its own. The caller frees.
-static char *query_of(const char *words) {
+// As FTS5 wants it: every word a string of its own. begun: the last word may be a beginning, if it is long enough.
+// The caller frees.
+static char *query_of(const char *words, bool begun) {
     char *query = xstrdup("");
     for (const char *at = words; *(at += strspn(at, " "));) {
         const bool quoted = *at == '"';
         at += quoted;
         const size_t size = strcspn(at, quoted ? "\"" : " \"");
         const bool last = !quoted && !at[size + strspn(at + size, " ")];
-        char *longer =
-            xasprintf("%s\"%.*s\"%s ", query, (int)size, at, last && letters(at, size) >= PREFIX_LETTERS ? " *" : "");
+        const bool prefix = begun && last && letters(at, size) >= PREFIX_LETTERS;
+        char *longer = xasprintf("%s\"%.*s\"%s ", query, (int)size, at, prefix ? " *" : "");
         free(query);
         query = longer;
         at += size + (quoted && at[size] == '"');
@@ -111,7 +114,7 @@ static char *snippet_of(const char *text, size_t size, const char *words) {
     char *line = xasprintf("%s%.*s", from ? "…" : "", (int)room, text + from);
     for (char *c = line; *c; c++) { // blanks become one space
         const bool blank = *c == ' ' || *c == '\n' || *c == '\t' || *c == '\r';
-        if (!blank || !n || line[n - 1] != ' ') line[n++] = blank ? ' ' : *c;
+        if (!blank || (n && line[n - 1] != ' ')) line[n++] = blank ? ' ' : *c;
     }
     line[n] = 0;
     return line;
@@ -127,27 +130,38 @@ static bool read_snippet(struct store *s, struct store_match *match, const char 
     return step == SQLITE_ROW || step == SQLITE_DONE || store_fail(s, st);
 }
 
-int store_search(struct store *s, const char *words, struct store_match **out, struct status *st) {
-    struct store_match *matches = xcalloc(CANDIDATES, sizeof *matches);
-    char *text = query_of(words);
-    int count = 0, step = SQLITE_DONE;
+// The newest messages of a query; −1: failed.
+static int candidates(struct store *s, const char *text, struct store_match *matches, struct status *st) {
+    int count = 0, chats = 0, step = SQLITE_DONE;
     sqlite3_stmt *query = store_statement(s, SQL_SEARCH);
     store_bind_text(query, 1, text);
     sqlite3_bind_int(query, 2, CANDIDATES);
-    while (*text && count < CANDIDATES && (step = sqlite3_step(query)) == SQLITE_ROW)
-        matches[count++] = (struct store_match){.conversation = sqlite3_column_int64(query, 0),
-                                                .message = sqlite3_column_int64(query, 1),
-                                                .relevance = sqlite3_column_double(query, 2)};
-    bool done = step == SQLITE_ROW || step == SQLITE_DONE || store_fail(s, st);
-    sqlite3_reset(query);
-    free(text);
-    count = best_matches(matches, count);
-    for (int i = 0; i < count && done; i++) done = read_snippet(s, &matches[i], words, st);
-    if (!done) {
-        store_free_matches(matches, count);
-        return -1;
+    while (*text && count < CANDIDATES && (count < ENOUGH || chats < ENOUGH_CHATS) &&
+           (step = sqlite3_step(query)) == SQLITE_ROW) {
+        struct store_match *m = &matches[count++];
+        *m = (struct store_match){.conversation = sqlite3_column_int64(query, 0),
+                                  .message = sqlite3_column_int64(query, 1),
+                                  .relevance = sqlite3_column_double(query, 2)};
+        chats += m == matches || m->conversation != m[-1].conversation; // about
     }
-    *out = matches;
+    const bool done = step == SQLITE_ROW || step == SQLITE_DONE || store_fail(s, st);
+    sqlite3_reset(query);
+    return done ? count : -1;
+}
+
+// Where the words as they are lead to few messages, the last one is taken for a beginning: all words that begin with it
+// may be many.
+int store_search(struct store *s, const char *words, struct store_match **out, struct status *st) {
+    struct store_match *matches = xcalloc(CANDIDATES, sizeof *matches);
+    char *whole = query_of(words, false), *begun = query_of(words, true);
+    int count = candidates(s, whole, matches, st);
+    if (count >= 0 && count < ENOUGH && strcmp(whole, begun)) count = candidates(s, begun, matches, st);
+    free(whole), free(begun);
+    count = count < 0 ? count : best_matches(matches, count);
+    for (int i = 0; i < count; i++)
+        if (!read_snippet(s, &matches[i], words, st)) return store_free_matches(matches, i + 1), -1;
+    if (count < 0) free(matches);
+    else *out = matches;
     return count;
 }
 

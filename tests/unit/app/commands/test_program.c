@@ -188,6 +188,30 @@ static void test_the_log_is_shown(void **state) {
     assert_fails(shell("XDG_STATE_HOME=/nonexistent confab log"), 1, "/nonexistent/confab/log");
 }
 
+static void test_chats_are_exported_and_imported(void **state) {
+    (void)state;
+    struct result r = shell_format(
+        "D=%s/chats; export XDG_DATA_HOME=$D; mkdir -p $D; { confab export; "
+        "echo '[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":\"Ho\"}]' > $D/a.json; "
+        "confab import $D/a.json; confab export -f json > $D/b.json; confab import $D/b.json - < $D/a.json; "
+        "confab export 2; confab export hi; confab export --all -o $D/all/; ls $D/all; confab export -o $D/c.html 1; "
+        "confab export -o $D/c.html 1; confab export x; } 2>&1 | sed \"s|$D/||g\"",
+        folder);
+    assert_string_equal(r.output, "confab: no chats\n"
+                                  "a.json: imported 1 chat with 2 messages\n"
+                                  "b.json: imported 1 chat with 2 messages\n"
+                                  "-: imported 1 chat with 2 messages\n"
+                                  "# Hi\n\n## You\n\nHi\n\n## Assistant\n\nHo\n\n"
+                                  "confab: 'hi' matches 3 chats; give a number: 3 'Hi', 2 'Hi', 1 'Hi'\n"
+                                  "exported 3 chats to all/\n"
+                                  "000001-Hi.md\n000002-Hi.md\n000003-Hi.md\n"
+                                  "exported 1 chat to c.html\n"
+                                  "confab: c.html: already exists (use --force to overwrite)\n"
+                                  "confab: no chat with the title 'x'\n");
+    result_free(&r);
+    assert_fails(shell("echo '{}' | confab import -"), 1, "no chat of a known form");
+}
+
 static void test_a_log_that_cannot_be_written_stops_nothing(void **state) {
     (void)state;
     struct result r = shell("XDG_STATE_HOME=/proc/nowhere confab run --temp 0 hello"),
@@ -516,6 +540,7 @@ int main(void) {
         cmocka_unit_test(test_a_missing_configured_model_gives_way_to_the_built_in_one),
         cmocka_unit_test(test_runs_are_logged),
         cmocka_unit_test(test_the_log_is_shown),
+        cmocka_unit_test(test_chats_are_exported_and_imported),
         cmocka_unit_test(test_a_log_that_cannot_be_written_stops_nothing),
         cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
         cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),
