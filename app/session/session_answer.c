@@ -280,6 +280,17 @@ bool session_drop_oldest(struct session *s, struct session_chat *chat, int first
     return true;
 }
 
+// Tokens that were left out for another answer to the same message, as it said; 0: there is none.
+static int left_out_beside(const struct session_chat *chat, const struct session_answer *a) {
+    const struct message *messages = chat->conversation.messages;
+    for (int i = 0; i < chat->n_answers; i++) {
+        const struct session_answer *other = &chat->answers[i];
+        if (messages[other->message].parent == messages[a->message].parent && other->n_dropped > a->n_dropped)
+            return other->dropped_tokens - a->dropped_tokens;
+    }
+    return 0;
+}
+
 bool session_go_on(struct session *s, struct session_chat *chat, struct session_answer *a,
                    const struct engine_event *event) {
     struct conversation *talk = &chat->conversation;
@@ -300,8 +311,10 @@ bool session_go_on(struct session *s, struct session_chat *chat, struct session_
                                        .model = xstrdup(m->model ? m->model : ""),
                                        .words = xstrdup(m->text)};
     a->replays = true;
+    const int beside = fewer ? left_out_beside(chat, a) : 0;
     a->n_dropped += fewer ? a->n_asked - asked_messages(talk, m->parent) : room.n_messages;
-    a->dropped_tokens += event->n_prompt > room.left ? event->n_prompt - room.left : 0;
+    if (beside) a->dropped_tokens += beside + room.tokens;
+    else if (event->n_prompt > room.left) a->dropped_tokens += event->n_prompt - room.left;
     a->n_given -= own; // drawn before
     a->left = event->at;
     a->state = chat->state = REQUEST_PENDING;

@@ -131,7 +131,7 @@ static void test_each_of_several_answers_goes_on_beyond_the_context(void **state
     end_as(6, 2, FINISH_CONTEXT, 60);
     assert_int_equal(engine.n_requests, 8);
     assert_string_equal(engine.prompt, rest);
-    assert_non_null(strstr(message(0, 12)->notice, "6 older messages"));
+    assert_string_equal(message(0, 12)->notice, message(0, 10)->notice);
     for (int m = 0; m < 9; m++) assert_int_equal(message(0, m)->use, m < 6 ? USE_DROPPED : USE_WHOLE);
     // The others have been asked with all of them: that says nothing of those that are left.
     end_as(6, 1, FINISH_CANCELLED, 50);
