@@ -20,7 +20,8 @@ const char *ui_command_argument(enum ui_command_id id) {
         [COMMAND_ATTACH] = "PATH", [COMMAND_INSERT] = "COMMAND", [COMMAND_RENAME] = "NAME",
         [COMMAND_FAN_OUT] = "N",   [COMMAND_KNOB_SET] = "VALUE", [COMMAND_MODEL] = "NAME",
         [COMMAND_TAG] = "WORDS",   [COMMAND_EXPORT] = "PATH",    [COMMAND_IMPORT] = "PATH",
-        [COMMAND_SETTINGS] = "KEY VALUE",
+        [COMMAND_SETTINGS] = "KEY VALUE", [COMMAND_PRESET] = "NAME", [COMMAND_SAVE_PRESET] = "NAME",
+        [COMMAND_SAVE_PROMPT] = "NAME",
     };
     return arguments[id];
 }

@@ -70,6 +70,9 @@
     X(COMMAND_KNOB_SET, "set-knob", "F9", "Sampling", "type a value for the selected knob")                            \
     X(COMMAND_KNOB_RESET, "reset-knob", "F7", "Sampling", "reset the selected knob to its default")                    \
     X(COMMAND_KNOB_RESET_ALL, "reset-knobs", "Shift+F7", "Sampling", "reset all knobs to their defaults")              \
+    X(COMMAND_PRESET, "preset", "", "Sampling", "set the knobs of this chat to those of a preset")                     \
+    X(COMMAND_SAVE_PRESET, "save-preset", "", "Sampling", "keep the knobs of this chat as a preset")                   \
+    X(COMMAND_SAVE_PROMPT, "save-prompt", "", "Chats", "keep the system prompt of this chat under a name")             \
     X(COMMAND_MODEL, "model", "Ctrl+O", "Model", "switch model")                                                       \
     X(COMMAND_MODEL_STOP, "stop-loading", "", "Model", "stop loading (Esc) and keep the current model")                \
     X(COMMAND_RELOAD, "reload", "", "Model", "load the model again, with the settings as they are now")                \

@@ -20,9 +20,9 @@ struct ui_command {
                       // its pane: index of those found; otherwise −1
     const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET, COMMAND_NAME, COMMAND_FAN_OUT:
                       // what was typed (the dialog already happened; COMMAND_DELETE: confirmed); COMMAND_SETTINGS:
-                      // "KEY VALUE", number: 0: of the chat, 1: of the program, −1: of the chat if it has its own; COMMAND_MODEL: the
-                      // name that was picked, NULL: the list was opened and is to be brought up to date. Valid until
-                      // the next screen call.
+                      // "KEY VALUE", number: 0: of the chat, 1: of the program, −1: of the chat if it has its own;
+                      // COMMAND_MODEL: the name that was picked, NULL: the list was opened and is to be brought up to
+                      // date. Valid until the next screen call.
     uint64_t message; // id in the view of the one that was clicked on or is selected, or to go to; 0: none
     int token;        // COMMAND_FORK: of this message; number: the alternative that is forced, −1: the likeliest
                       // that was not drawn, where there is no text

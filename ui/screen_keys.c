@@ -239,6 +239,9 @@ void screen_run(struct screen *s, enum ui_command_id id) {
         dialog_ask(s, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
         return;
     case COMMAND_DELETE: ask_delete(s); return;
+    case COMMAND_PRESET: dialog_ask(s, id, "Preset", "a name that save-preset gave", ""); return;
+    case COMMAND_SAVE_PRESET: dialog_ask(s, id, "Name of these knobs", "preset and it set them again", ""); return;
+    case COMMAND_SAVE_PROMPT: dialog_ask(s, id, "Name of this prompt", "/system and it set it again", ""); return;
     case COMMAND_ATTACH: dialog_ask(s, id, "File to attach", "a text file; @ and its name do it too", ""); return;
     case COMMAND_INSERT: dialog_ask(s, id, "Command to run", "what it prints comes into the message", ""); return;
     case COMMAND_FIND_CHAT: toggle_pane(s, PANE_FIND); return;

@@ -13,8 +13,8 @@
 typedef void config_warning(void *context, const char *message);
 void config_load(struct settings *s, const char *path, config_warning *warn, void *context);
 
-// Saves one setting of s, of a list all its texts. The file is read again and replaced atomically (a temporary file, then a rename), so that two
-// processes do not undo each other's changes. Missing folders are created.
+// Saves one setting of s, of a list all its texts. The file is read again and replaced atomically (a temporary file,
+// then a rename), so that two processes do not undo each other's changes. Missing folders are created.
 bool config_save(const struct settings *s, int id, const char *path, struct status *st);
 
 // Writes the settings that have OF_CONVERSATION among their places as lines, to be stored elsewhere, and reads them

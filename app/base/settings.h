@@ -102,6 +102,10 @@ enum setting_place {
       "ask before quitting while answers are running")                                                                 \
     X(stops, struct text_list, "stop", 0, SETTING_TEXTS, "TEXT", 0, 0, OF_TALK,                                        \
       "stop at TEXT; not included in the answer (repeatable)")                                                         \
+    X(prompts, struct text_list, "prompt", 0, SETTING_TEXTS, "NAME TEXT", 0, 0, IN_FILE,                               \
+      "system prompt that /system NAME takes, such as brief Answer in a sentence.")                                    \
+    X(presets, struct text_list, "preset", 0, SETTING_TEXTS, "NAME KNOBS", 0, 0, IN_FILE,                              \
+      "sampling knobs that /preset NAME sets, such as cold temp=0.2 top-k=20")                                         \
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "colour theme")                        \
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with ASCII characters only")         \
     X(panes, uint32_t, "panes", 0, SETTING_PANES, "DIGITS", 0, 0, IN_CHAT | IN_FILE,                                   \

@@ -119,7 +119,8 @@ static void read_work(void *job) {
     else read_file(r);
     if (r->status.code) return;
     if (!is_text(r->text, r->size)) status_fail(&r->status, STATUS_FORMAT, "%s: not a text", r->what);
-    else if (!r->size) status_fail(&r->status, STATUS_FORMAT, "%s: %s", r->what, r->is_command ? "prints nothing" : "is empty");
+    else if (!r->size)
+        status_fail(&r->status, STATUS_FORMAT, "%s: %s", r->what, r->is_command ? "prints nothing" : "is empty");
 }
 
 // One more than the longest row of them in the text.

@@ -443,6 +443,9 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_MODEL_STOP] = command_model_stop,
         [COMMAND_RELOAD] = chat_model_reload,
         [COMMAND_SETTINGS] = chat_settings_set,
+        [COMMAND_PRESET] = chat_preset,
+        [COMMAND_SAVE_PRESET] = chat_save_preset,
+        [COMMAND_SAVE_PROMPT] = chat_save_prompt,
         [COMMAND_THEME] = command_theme,
 #define X(id, ...) [COMMAND_TOGGLE_##id] = command_panes,
         PANES(X)

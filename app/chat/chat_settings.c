@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/chat/chat_state.h"
+#include "app/session/sampling_text.h"
 #include "engine/base/panic.h"
 #include "ui/theme.h"
 
@@ -121,8 +122,35 @@ static bool set_own(struct chat *c, int id, const char *text, struct status *st)
     return true;
 }
 
+static bool is_library(int id) { return id == SETTING_prompts || id == SETTING_presets; }
+
+static struct text_list *library(struct settings *s, int id) {
+    return id == SETTING_prompts ? &s->prompts : &s->presets;
+}
+
+// What is kept under a name; NULL: nothing is.
+static const char *find_named(const struct text_list *l, const char *name) {
+    const size_t size = strlen(name);
+    for (int i = 0; i < l->count; i++)
+        if (!strncmp(l->texts[i], name, size) && l->texts[i][size] == ' ') return l->texts[i] + size + 1;
+    return NULL;
+}
+
+// "NAME TEXT" in place of what had that name; a name alone takes it out.
+static void keep_named(struct text_list *l, const char *text) {
+    const size_t size = strcspn(text, " ");
+    for (int i = l->count - 1; i >= 0; i--)
+        if (strcspn(l->texts[i], " ") == size && !memcmp(l->texts[i], text, size)) free(text_list_take(l, i));
+    if (text[size]) text_list_insert(l, l->count, text);
+}
+
 static bool set_program(struct chat *c, int id, const char *text, struct status *st) {
     struct settings *s = c->p.settings;
+    if (is_library(id) && *text) {
+        keep_named(library(s, id), text);
+        chat_save_setting(c, id);
+        return true;
+    }
     if (id == SETTING_theme && !screen_set_theme(c->screen, *text ? text : THEME_DEFAULT, st)) return false;
     if (!parse(c, s, id, text, st)) return false;
     screen_set_ascii(c->screen, s->ascii);
@@ -148,7 +176,8 @@ void chat_settings_set(struct chat *c, const struct ui_command *command) {
         chat_model_choose(c, value);
         return;
     }
-    char *typed = chat_typed(value);
+    const char *named = id == SETTING_system ? find_named(&c->p.settings->prompts, value) : NULL;
+    char *typed = chat_typed(named ? named : value);
     if (!(of_chat ? set_own : set_program)(c, id, typed, &st)) {
         chat_say(c, true, "%s", st.text);
     } else {
@@ -160,4 +189,44 @@ void chat_settings_set(struct chat *c, const struct ui_command *command) {
         free(now);
     }
     free(typed);
+}
+
+// ---- what is kept under names ----
+
+void chat_preset(struct chat *c, const struct ui_command *command) {
+    const char *name = command->text ? command->text : "", *knobs = find_named(&c->p.settings->presets, name);
+    struct session_chat *chat = c->current;
+    if (!knobs) {
+        chat_say(c, true, "no preset '%.40s' (save-preset keeps one)", name);
+        return;
+    }
+    const struct sampling sampling = sampling_text_read(knobs, &chat->conversation.settings.sampling);
+    session_set_sampling(c->session, chat, &sampling);
+    session_settings_changed(chat);
+    chat_say(c, false, "%s: %s", name, knobs);
+}
+
+// A name is a word.
+static void save_named(struct chat *c, int id, const char *name, const char *text) {
+    char *whole = xasprintf("%s %s", name, text);
+    if (!*name || strpbrk(name, " \t\n")) {
+        chat_say(c, true, "'%.40s' is not a name (expected one word)", name);
+    } else {
+        keep_named(library(c->p.settings, id), whole);
+        chat_save_setting(c, id);
+        chat_say(c, false, "kept as %s", name);
+    }
+    free(whole);
+}
+
+void chat_save_preset(struct chat *c, const struct ui_command *command) {
+    char *knobs = sampling_text_write(&c->current->conversation.settings.sampling);
+    save_named(c, SETTING_presets, command->text ? command->text : "", knobs);
+    free(knobs);
+}
+
+void chat_save_prompt(struct chat *c, const struct ui_command *command) {
+    const char *prompt = c->current->conversation.settings.system;
+    if (prompt) save_named(c, SETTING_prompts, command->text ? command->text : "", prompt);
+    else chat_say(c, true, "this chat has no system prompt (/system sets one)");
 }

@@ -175,6 +175,9 @@ struct worker *chat_attach_worker(const struct chat *c);
 
 // chat_settings.c
 void chat_settings_set(struct chat *c, const struct ui_command *command);
+void chat_preset(struct chat *c, const struct ui_command *command); // command->text: its name
+void chat_save_preset(struct chat *c, const struct ui_command *command);
+void chat_save_prompt(struct chat *c, const struct ui_command *command);
 void chat_settings_show(struct chat *c, struct screen_view *view);
 void chat_settings_close(struct chat *c);
 

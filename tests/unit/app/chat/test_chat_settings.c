@@ -105,6 +105,38 @@ static void test_the_screen_is_shown_both_values(void **state) {
     assert_non_null(strstr(shown("theme")->choices, "fjord|"));
 }
 
+static void test_prompts_and_presets_are_kept_under_names(void **state) {
+    (void)state;
+    FILE *f = fopen(config_path, "w");
+    fputs("# mine\nprompt = old Be old.\n", f);
+    fclose(f);
+    setting_parse(&settings, SETTING_prompts, "old Be old.", NULL);
+    act(COMMAND_SETTINGS, OF_EITHER, "system Be brief.\nBe kind.");
+    act(COMMAND_SAVE_PROMPT, -1, "brief");
+    act(COMMAND_SETTINGS, OF_EITHER, "temp 0.25");
+    act(COMMAND_SAVE_PRESET, -1, "cold");
+    assert_string_equal(screen.status, "kept as cold");
+    assert_true(config_has("# mine\n") && config_has("prompt = old Be old.\n"));
+    assert_true(config_has("prompt = brief Be brief.\\nBe kind.\n"));
+    assert_true(config_has("preset = cold temp=0.25 top-p=0.95 "));
+    act(COMMAND_SETTINGS, OF_CHAT, "temp");
+    act(COMMAND_SETTINGS, OF_EITHER, "system old");
+    act(COMMAND_PRESET, -1, "cold");
+    act(COMMAND_SEND, -1, "q");
+    assert_string_equal(engine.prompt, "system: Be old.|user: q|");
+    assert_true(engine.sampling.temperature < 0.26f);
+    act(COMMAND_SETTINGS, OF_EITHER, "system old and grey"); // which is no name
+    act(COMMAND_SAVE_PROMPT, -1, "old");
+    assert_true(config_has("prompt = old old and grey\n"));
+    assert_false(config_has("prompt = old Be old.\n"));
+    act(COMMAND_PRESET, -1, "hot");
+    assert_string_equal(screen.status, "no preset 'hot' (save-preset keeps one)");
+    act(COMMAND_SAVE_PRESET, -1, "two words");
+    assert_string_equal(screen.status, "'two words' is not a name (expected one word)");
+    act(COMMAND_SETTINGS, OF_PROGRAM, "preset cold"); // a name alone takes it out
+    assert_false(config_has("preset = "));
+}
+
 // The settings that take effect when a model is loaded do so without another one.
 static void test_the_model_is_loaded_again(void **state) {
     (void)state;
@@ -120,7 +152,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CHAT_TEST(test_a_chat_has_settings_of_its_own), CHAT_TEST(test_the_configuration_keeps_what_else_is_in_it),
         CHAT_TEST(test_what_is_wrong_changes_nothing),  CHAT_TEST(test_the_screen_is_shown_both_values),
-        CHAT_TEST(test_the_model_is_loaded_again),
+        CHAT_TEST(test_prompts_and_presets_are_kept_under_names), CHAT_TEST(test_the_model_is_loaded_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
