@@ -57,8 +57,8 @@ void markdown_layout(struct markdown *m, const char *text, size_t size, struct m
 // Steps over one line (without its newline).
 void markdown_fence_line(struct markdown_fence *open, const char *line, size_t size);
 // Appends text of a chunk to `out` as md4c is to get it, so that it loses nothing of it. *fence: what is open where the
-// text begins, then where it ends.
-void markdown_prepare(struct flow *out, const char *text, size_t size, struct markdown_fence *fence);
+// text begins, then where it ends. formulas: they are made readable, with Unicode.
+void markdown_prepare(struct flow *out, const char *text, size_t size, bool formulas, struct markdown_fence *fence);
 // Lays one chunk out behind what m->lines has.
 void markdown_block(struct markdown *m, const char *text, size_t size);
 // The same for a chunk in which `fence` is open at the end, since the line that ends at `head`: goes on behind m->open,

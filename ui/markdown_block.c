@@ -488,7 +488,7 @@ static struct code layout_whole(struct markdown *m, const char *text, size_t siz
     struct block b = {.markdown = m, .gap = start.n_rows > 0};
     struct flow source = {0};
     struct markdown_fence fence = {0};
-    markdown_prepare(&source, text, size, &fence);
+    markdown_prepare(&source, text, size, !m->ascii, &fence);
     if (!parse(&b, &source)) {
         lines_cut(&m->lines, start);
         b.gap = start.n_rows > 0;
@@ -534,8 +534,8 @@ static bool open_goes_on(struct markdown *m, const char *text, size_t size) {
     struct flow source = {0};
     struct markdown_fence fence = {0};
     lines_cut(&m->lines, open.rows);
-    markdown_prepare(&source, text, open.head, &fence);
-    markdown_prepare(&source, text + open.done, size - open.done, &fence);
+    markdown_prepare(&source, text, open.head, !m->ascii, &fence);
+    markdown_prepare(&source, text + open.done, size - open.done, !m->ascii, &fence);
     bool same = parse(&b, &source) && b.n_codes == open.code;
     if (same) open_settle(m, text, size, open, open.done, &b.last_code);
     flow_free(&source);

@@ -1,8 +1,10 @@
-// What md4c is given instead of a chunk of the source, so that nothing vanishes: link definitions are made text, and
-// tables get as many columns as their longest row has cells.
+// What md4c is given instead of a chunk of the source, so that nothing vanishes: link definitions are made text, tables
+// get as many columns as their longest row has cells, and formulas are made text that stands for itself.
+#include <ctype.h>
 #include <string.h>
 
 #include "ui/markdown.h"
+#include "ui/maths.h"
 
 #define MAX_CELLS 65 // one more than a table may have columns
 
@@ -49,6 +51,78 @@ static void add_line(struct flow *out, struct line l) {
         l.text += head, l.size -= (size_t)head;
     }
     add(out, l.text, l.size);
+}
+
+// ---- formulas ----
+
+// The bytes of the code span or the escaped character that begins at text[at], as it is to stay; 1: neither.
+static size_t kept_size(const char *text, size_t size, size_t at) {
+    if (text[at] == '\\') return at + 1 < size ? 2 : 1;
+    size_t n = 0;
+    while (at + n < size && text[at + n] == '`') n++;
+    if (n == 0) return 1;
+    for (size_t i = at + n, run = 0; i < size && text[i] != '\n'; i++) {
+        run = text[i] == '`' ? run + 1 : 0;
+        if (run == n && (i + 1 == size || text[i + 1] != '`')) return i + 1 - at;
+    }
+    return n;
+}
+
+// Every mark is escaped, so that md4c takes none of them for its own.
+static void add_formula(struct flow *out, const char *text, struct maths_span span, bool rows) {
+    struct flow formula = {0};
+    maths_add(&formula, text + span.tex, span.tex_size, rows);
+    for (size_t i = 0; i < formula.size; i++) {
+        if (ispunct((unsigned char)formula.text[i])) add(out, "\\", 1);
+        add(out, formula.text + i, 1);
+    }
+    flow_free(&formula);
+}
+
+// Adds the line, its formulas made readable; those on lines of their own go over lines. Returns where the next one
+// begins.
+static size_t add_line_with_formulas(struct flow *out, const char *text, size_t size, struct line l, bool one_line) {
+    const size_t start = (size_t)(l.text - text), limit = one_line ? start + l.size : size;
+    size_t end = start + l.size, next = l.next, at = start, done = start;
+    bool text_before = false;
+    while (at < end) {
+        const struct maths_span span = maths_find(text, limit, at);
+        if (!span.size) {
+            const size_t kept = kept_size(text, end, at);
+            text_before |= text[at] != ' ';
+            at += kept;
+            continue;
+        }
+        const bool rows = span.display && !one_line;
+        add(out, text + done, at - done);
+        if (rows && text_before) add(out, "\n", 1);
+        add_formula(out, text + at, span, rows);
+        at = done = at + span.size;
+        if (at > end) {
+            const struct line last = line_at(text, size, at);
+            end = at + last.size, next = last.next;
+        }
+        text_before = true;
+        while (rows && done < end && text[done] == ' ') done++;
+        if (rows && done < end) add(out, "\n", 1);
+        at = done;
+    }
+    add(out, text + done, end - done);
+    return next;
+}
+
+static bool may_hold_formulas(struct line l, bool in_list) {
+    size_t columns = 0;
+    while (columns < l.size && l.text[columns] == ' ') columns++;
+    return definition(l) < 0 && (in_list || (columns < 4 && columns < l.size && l.text[columns] != '\t')) &&
+           (memchr(l.text, '$', l.size) || memchr(l.text, '\\', l.size));
+}
+
+static bool begins_item(struct line l) {
+    size_t i = 0;
+    while (i < l.size && (l.text[i] == ' ' || l.text[i] == '>')) i++;
+    while (i < l.size && isdigit((unsigned char)l.text[i])) i++;
+    return i + 1 < l.size && memchr("-*+.)", l.text[i], 5) && l.text[i + 1] == ' ';
 }
 
 // ---- tables ----
@@ -110,8 +184,8 @@ static size_t add_table_head(struct flow *out, struct line heading, struct line 
 
 // ---- the chunk ----
 
-void markdown_prepare(struct flow *out, const char *text, size_t size, struct markdown_fence *fence) {
-    bool in_table = false;
+void markdown_prepare(struct flow *out, const char *text, size_t size, bool formulas, struct markdown_fence *fence) {
+    bool in_table = false, in_list = false;
     for (size_t at = 0; at < size;) {
         struct line l = line_at(text, size, at), below = l.next < size ? line_at(text, size, l.next) : (struct line){0};
         markdown_fence_line(fence, l.text, l.size);
@@ -121,7 +195,10 @@ void markdown_prepare(struct flow *out, const char *text, size_t size, struct ma
             in_table = true;
             continue;
         }
+        in_list |= begins_item(l);
         if (fence->length) add(out, l.text, l.size);
+        else if (formulas && may_hold_formulas(l, in_list))
+            l.next = add_line_with_formulas(out, text, size, l, in_table);
         else add_line(out, l);
         add(out, "\n", 1); // also at the very end: without it md4c 0.4.8 reads past it (in "[a](b")
         at = l.next;

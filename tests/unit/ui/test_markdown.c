@@ -81,6 +81,23 @@ static void test_tables_are_aligned(void **state) {
     check("|a|b|\n|:-:|-|\n|xyz|", 30, " a  │ b\n────┼───\nxyz │\n");
 }
 
+static void test_formulas_are_readable(void **state) {
+    (void)state;
+    check("So \\(x^2 \\le *y*\\) and $a_1$.", 40, "So x² ≤ *y* and a₁.\n");
+    check("Then\n\\[\n  a + b\n  + c \\\\\n  = d\n\\]\nholds.", 40, "Then\na + b + c\n= d\nholds.\n");
+    check("It is $$x = 1.$$ Yes.", 40, "It is\nx = 1.\nYes.\n");
+    check("1. one\n\n    \\[x_1\\]\n\n2. two", 40, "1. one\n\n   x₁\n\n2. two\n");
+    check("| a | b |\n|--|--|\n| $x_1$ | \\[z^2\\] |", 40, "a  │ b\n───┼───\nx₁ │ z²\n");
+    check("`$x^2$` costs $5 or \\(open", 40, "$x^2$ costs $5 or (open\n");
+    check("```\n\\[x^2\\]\n```\n\n    $y^2$", 40, " \\[x^2\\]\n\n $y^2$\n");
+    struct markdown m = {0};
+    markdown_layout(&m, "\\(x^2\\)", 7, (struct markdown_options){.width = 20, .ascii = true});
+    char *out = lines_as_text(&m.lines, 20);
+    assert_string_equal(out, "(x^2)\n");
+    free(out);
+    markdown_free(&m);
+}
+
 static void test_wide_tables_shrink_and_wrap(void **state) {
     (void)state;
     check("|k|text|\n|-|-|\n|a|one two three|\n|b|four|", 12,
@@ -259,6 +276,7 @@ static void test_an_open_fence_grows_as_if_laid_out_at_once(void **state) {
         "```\na\n```\n    ```\n    indented\n\n    code\n```\nopen\n\nstill\n",
         "~~~x `y`\na\r\n\r\nb\rc\n日本語のとても長い行です\n~~~\n",
         "````md\n```\ninner\n```\n\nmore\n````\nend\n",
+        "So $x_1$ and\n\\[\na\n+ b\n\\]\nthen $$y$$ is\n\n\\[ open\n```\n\\]\n```\n",
         "```c\nint a; /* open\n\nstill */ return 1;\n\"unclosed\nchar\n```\n/* text\n",
         "1. x\n   ```py\n   s = '''a\n   b''' # c\n\n   def f():\n   ```\n```html\n<a\n href='x'>if</a>\n```\n",
     };
@@ -377,6 +395,7 @@ int main(void) {
         cmocka_unit_test(test_quotations),
         cmocka_unit_test(test_code_keeps_its_lines),
         cmocka_unit_test(test_tables_are_aligned),
+        cmocka_unit_test(test_formulas_are_readable),
         cmocka_unit_test(test_wide_tables_shrink_and_wrap),
         cmocka_unit_test(test_a_table_too_wide_for_the_pane_is_text),
         cmocka_unit_test(test_inline_styles),
