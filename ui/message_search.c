@@ -61,13 +61,13 @@ static int index_of(const struct message_search *s, int n) {
 
 void message_search_update(struct message_search *s, const struct screen_view *v, int in_sight) {
     const int n = v->n_messages;
+    s->total = s->at = 0;
     if (!s->needle.count || !n) return;
     if (n > s->room) {
         s->messages = xrealloc(s->messages, 2 * (size_t)n * sizeof *s->messages);
         memset(s->messages + s->room, 0, (size_t)(2 * n - s->room) * sizeof *s->messages);
         s->room = 2 * n;
     }
-    s->total = s->at = 0;
     for (int i = 0; i < n; i++) {
         struct searched *own = &s->messages[i];
         const struct view_message *m = &v->messages[i];

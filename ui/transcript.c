@@ -644,6 +644,7 @@ static void make_room(struct transcript *t, int n) {
 enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f, struct rect area) {
     struct drawing p = {t, f, f->view, area};
     const struct screen_view *v = f->view;
+    message_search_update(&t->search, v, t->last_in_sight);
     if (v->n_messages == 0 || area.width <= 0 || area.height <= 0) {
         if (v->n_messages == 0) view_welcome(f, area), t->n_shown = 0;
         clear_pending(t);
@@ -651,7 +652,6 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     }
     make_room(t, v->n_messages);
     keep_selected(t, v);
-    message_search_update(&t->search, v, t->last_in_sight);
     forget_positions(t, v);
     struct position *at = position_of(t, view_chat_id(v));
     bool ends;

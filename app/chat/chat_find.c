@@ -8,9 +8,11 @@
 #include "ui/keys.h"
 
 // A chat that is found; view_found is what the screen is shown of it.
+enum { TEXT_FOUND = MATCH_LETTERS_ONLY + 1 };
 struct found {
     struct session_chat *chat;
-    int index, score; // score: of its title; 0: its text only was found
+    int index, score; // of its title; TEXT_FOUND: that does not say as much as its text
+    int rank;         // of its text among those found
     int64_t message;  // row of the message found; 0: none
     const char *snippet;
 };
@@ -76,7 +78,8 @@ static int by_title(const void *a, const void *b) {
 // A title with the words, then texts with them in the order of the search, then titles that have but the letters.
 static int by_score(const void *a, const void *b) {
     const struct found *one = a, *other = b;
-    return one->score != other->score ? other->score - one->score : by_order(one, other);
+    if (one->score != other->score) return other->score - one->score;
+    return one->score == TEXT_FOUND ? one->rank - other->rank : by_order(one, other);
 }
 
 static void find_titles(struct chat *c) {
@@ -85,38 +88,30 @@ static void find_titles(struct chat *c) {
     for (int i = 0; i < session_count(c->session); i++) {
         struct session_chat *chat = session_chat(c->session, i);
         const int score = is_shown(f, &chat->conversation) ? title_score(&chat->conversation, f->words) : -1;
-        if (score >= 0) f->found[f->count++] = (struct found){chat, i, score, 0, NULL};
+        if (score >= 0) f->found[f->count++] = (struct found){.chat = chat, .index = i, .score = score};
     }
-    qsort(f->found, (size_t)f->count, sizeof *f->found,
-          *f->words                ? by_score
-          : f->order == FIND_TITLE ? by_title
-                                   : by_use);
 }
 
-// Behind the titles that have whole words; a chat that is there already gets the words around its match.
-static void add_texts(struct chat *c) {
+// A chat that is there for its title gets the words around its match too.
+static void find_texts(struct chat *c) {
     struct chat_find *f = c->find;
-    int n_matches, strong = 0, *places = xcalloc((size_t)session_count(c->session) + 1, sizeof *places);
+    int n_matches, *places = xcalloc((size_t)session_count(c->session) + 1, sizeof *places); // by chat, from 1 on
     const struct session_match *matches = session_matches(c->session, &n_matches);
-    while (strong < f->count && f->found[strong].score > MATCH_LETTERS_ONLY) strong++;
     for (int i = 0; i < f->count; i++) places[f->found[i].index] = i + 1;
-    struct found *weak = xcalloc((size_t)(f->count - strong) + 1, sizeof *weak);
-    const int n_weak = f->count - strong;
-    memcpy(weak, f->found + strong, (size_t)n_weak * sizeof *weak);
-    f->count = strong;
     for (int i = 0; i < n_matches; i++) {
         struct session_chat *chat = matches[i].chat;
-        const int index = session_index(c->session, chat), place = index < 0 ? 0 : places[index];
+        const int index = session_index(c->session, chat);
         if (index < 0 || !is_shown(f, &chat->conversation)) continue;
-        if (!place || place > strong) f->found[f->count++] = (struct found){chat, index, 0, 0, NULL};
-        struct found *found = place && place <= strong ? &f->found[place - 1] : &f->found[f->count - 1];
+        if (!places[index]) {
+            f->found[f->count] = (struct found){.chat = chat, .index = index};
+            places[index] = ++f->count;
+        }
+        struct found *found = &f->found[places[index] - 1];
+        if (found->score < TEXT_FOUND) found->score = TEXT_FOUND, found->rank = i;
         found->message = matches[i].message;
         found->snippet = matches[i].snippet;
-        if (place > strong) weak[place - 1 - strong].chat = NULL;
     }
-    for (int i = 0; i < n_weak; i++)
-        if (weak[i].chat) f->found[f->count++] = weak[i];
-    free(weak), free(places);
+    free(places);
 }
 
 static void find(struct chat *c) {
@@ -128,7 +123,11 @@ static void find(struct chat *c) {
         f->view = xrealloc(f->view, (size_t)f->room * sizeof *f->view);
     }
     find_titles(c);
-    if (*f->words && f->known) add_texts(c);
+    if (*f->words && f->known) find_texts(c);
+    qsort(f->found, (size_t)f->count, sizeof *f->found,
+          *f->words                ? by_score
+          : f->order == FIND_TITLE ? by_title
+                                   : by_use);
     for (int i = 0; i < f->count; i++) f->view[i] = (struct view_found){f->found[i].index, f->found[i].snippet};
     f->stale = false;
 }
