@@ -11,6 +11,8 @@ struct deletion {
     struct session *session;
     struct session_chat *chat;
     struct conversation conversation; // to be read first, where it has unread_rows
+    struct draft draft;               // likewise, where it is not known
+    bool draft_known;
     int64_t draft_row;
     uint64_t owner;
     bool deleted;
@@ -23,6 +25,7 @@ static void delete_work(void *job) {
     if (!session_store_ready(d->session, &d->status)) return;
     struct store *store = d->session->store;
     if (c->unread_rows) store_read(store, c, NULL); // one that cannot be read is deleted for good
+    if (!d->draft_known) store_read_draft(store, c->row, &d->draft, NULL);
     d->deleted = store_delete(store, c, &d->status);
     if (d->deleted && d->owner && d->session->p.kv_folder) local_engine_remove_saved(d->session->p.kv_folder, d->owner);
     if (d->deleted && d->draft_row == 0) store_save_draft(store, 0, &(struct draft){0}, NULL);
@@ -33,17 +36,22 @@ static void delete_done(void *job) {
     struct conversation *talk = &d->chat->conversation;
     d->chat->deleting = false;
     if (talk->unread_rows && !d->conversation.unread_rows) session_take_messages(talk, &d->conversation);
+    if (!d->chat->draft_known && !d->chat->draft.text) d->chat->draft = d->draft, d->draft = (struct draft){0};
     if (d->deleted) session_remove(d->session, d->chat);
     else session_say(d->session, SESSION_KEPT, d->chat, "not deleted", &d->status);
     conversation_close(&d->conversation);
+    draft_free(&d->draft);
     free(d);
 }
 
 void session_delete_now(struct session *s, struct session_chat *chat) {
     const struct conversation *talk = &chat->conversation;
     struct deletion *d = xcalloc(1, sizeof *d);
-    *d = (struct deletion){
-        .session = s, .chat = chat, .draft_row = chat->draft_row, .owner = session_disk_owner(s, talk)};
+    *d = (struct deletion){.session = s,
+                           .chat = chat,
+                           .draft_known = chat->draft_known,
+                           .draft_row = chat->draft_row,
+                           .owner = session_disk_owner(s, talk)};
     conversation_open(&d->conversation, 0, &talk->settings);
     d->conversation.row = talk->row;
     d->conversation.unread_rows = talk->unread_rows;

@@ -90,7 +90,10 @@ static void test_a_deleted_chat_comes_back(void **state) {
 
 static void test_a_chat_deleted_unread_comes_back(void **state) {
     (void)state;
-    talk("One", "a"), talk("Two", "b");
+    talk("One", "a");
+    type("a draft");
+    pass(3);
+    talk("Two", "b");
     close_chat();
     open_chat();
     pass(0.1);
@@ -101,6 +104,7 @@ static void test_a_chat_deleted_unread_comes_back(void **state) {
     act(COMMAND_UNDELETE, -1, NULL);
     pass(0.1);
     assert_string_equal(chat->current->conversation.messages[1].text, "a");
+    assert_string_equal(screen.composer, "a draft");
 }
 
 static void test_pinned_chats_come_first_and_archived_ones_last(void **state) {
