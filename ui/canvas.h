@@ -78,6 +78,7 @@ size_t text_fit(const char *text, size_t size, int columns, int *width);
 // ---- graphs ----
 // `values` [count], oldest first, drawn right-aligned into area, two samples a column and four levels a row in Braille
 // (blocks where `braille` is false, '#' in ASCII), shaded by height along role's gradient. high ≤ 0: the largest value.
+// NaN: nothing is drawn.
 void canvas_graph(struct canvas *c, struct rect area, enum theme_role role, const float *values, int count, float high,
                   bool braille);
 // A horizontal gauge of `width` columns, share 0–1.

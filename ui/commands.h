@@ -80,6 +80,7 @@
     X(COMMAND_THEME, "theme", "F3", "Screen", "next theme")                                                            \
     PANES(PANE)                                                                                                        \
     X(COMMAND_SLOW, "slow", "Alt+W", "Screen", "say why tokens were slow to come")                                     \
+    X(COMMAND_GRAPHS, "graphs", "Alt+H", "Screen", "show throughput, latency and KV cache over time")                  \
     X(COMMAND_KV_MAP, "kv-map", "Alt+M", "Screen", "show the pages of the KV cache and what is in them")               \
     X(COMMAND_PANES, "panes", "F10", "Screen", "cycle through the presets of panes")                                   \
     X(COMMAND_MEASURE, "measure", "", "Screen", "measure this machine's limits again")                                 \

@@ -14,9 +14,9 @@ static double graph_share(float value, double high) {
     return value < high ? value / high : 1;
 }
 
-// Every sample that exists has at least one level, so that the axis is seen; no sample has none.
+// Every sample that exists has at least one level, so that the axis is seen; no sample, or NaN, has none.
 static int graph_levels(const float *values, int count, int i, double high, int levels, double *share) {
-    if (i < 0 || i >= count) return 0;
+    if (i < 0 || i >= count || isnan(values[i])) return 0;
     double s = graph_share(values[i], high);
     if (s > *share) *share = s;
     int n = (int)lround(s * levels);

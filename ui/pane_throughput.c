@@ -61,8 +61,14 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     if (lines > 1) prefill_line(f, r, y++, g);
     graph(f, r, y, second, ROLE_PREFILL, f->view->prefill);
     y += second;
+    frame_hit(f, r, HIT_ROW, 0);
     if (lines > 2) batch_line(f, r, y++, g);
     if (drafts) drafts_line(f, r, y, g);
 }
 
-const struct pane pane_throughput = {.draw = draw};
+static void click(struct screen *s, void *kept, const struct hit *h) {
+    (void)kept, (void)h;
+    screen_run(s, COMMAND_GRAPHS);
+}
+
+const struct pane pane_throughput = {.draw = draw, .click = click};

@@ -13,6 +13,7 @@
 #include "engine/distribution.h"
 #include "engine/engine.h"
 #include "engine/metrics.h"
+#include "ui/timeline.h"
 
 enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the screen is wide enough for both
 
@@ -50,6 +51,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(TOKENS, tokens, "tokens", COMMAND_TOKENS)                                                                        \
     X(TREE, tree, "tree", COMMAND_TREE)                                                                                \
     X(SLOW, slow, "why was that slow?", COMMAND_SLOW)                                                                  \
+    X(GRAPHS, graphs, "graphs", COMMAND_GRAPHS)                                                                        \
     X(KV_MAP, kv_map, "pages of the kv cache", COMMAND_KV_MAP)                                                         \
     X(CONTEXT, context, "context", COMMAND_CONTEXT)                                                                    \
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
@@ -283,6 +285,7 @@ struct screen_view {
     struct view_history decode, prefill, latency;
     const struct view_moment *moments; // of each sample of the latency; NULL: not known
     uint64_t samples;                  // that there were so far
+    const struct timeline *timeline; // of the figures; NULL: not known
     const struct view_time *time; // NULL before the engine is up
     const struct view_memory *memory;
     const struct log_entry *log; // the newest, oldest first

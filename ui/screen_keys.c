@@ -232,6 +232,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_HELP: toggle_pane(s, PANE_HELP); return;
     case COMMAND_PALETTE: toggle_pane(s, PANE_PALETTE); return;
     case COMMAND_SLOW: toggle_pane(s, PANE_SLOW); return;
+    case COMMAND_GRAPHS: toggle_pane(s, PANE_GRAPHS); return;
     case COMMAND_KV_MAP: toggle_pane(s, PANE_KV_MAP); return;
     case COMMAND_SETTINGS: settings_open(s, ""); return;
     case COMMAND_KNOBS: toggle_pane(s, PANE_KNOBS); return;

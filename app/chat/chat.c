@@ -1,6 +1,7 @@
 #include "app/chat/chat.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -256,6 +257,20 @@ static void take_moments(struct chat *c, const struct engine_metrics *f) {
     c->moment = latest;
 }
 
+// Without tokens there is no latency.
+static void add_to_timeline(struct chat *c, const struct engine_metrics *f, uint64_t now) {
+    const float latency = c->latency[c->n_samples - 1];
+    const bool paged = metric_known(f->pages_used) && metric_known(f->pages_kept) && f->n_pages > 0;
+    const float values[SERIES_COUNT] = {
+        [SERIES_DECODE] = f->decode_now,
+        [SERIES_PREFILL] = f->prefill_now,
+        [SERIES_LATENCY] = latency > 0 ? latency : NAN,
+        [SERIES_KV] = paged ? (float)(f->pages_used + f->pages_kept) / (float)f->n_pages : NAN,
+        [SERIES_RUNNING] = (float)f->running,
+    };
+    timeline_add(&c->timeline, (double)now * 1e-9, values);
+}
+
 static void chat_sample(struct chat *c, uint64_t now) {
     const struct engine_metrics *f = engine_metrics(c->client);
     if (c->n_samples == CHAT_HISTORY) {
@@ -273,8 +288,10 @@ static void chat_sample(struct chat *c, uint64_t now) {
     c->latency[c->n_samples++] = f->running > 0 ? f->next_token.p50 : 0;
     c->samples++;
     take_moments(c, f);
+    add_to_timeline(c, f, now);
     chat_take_time(c, f);
     bool moves = f->running > 0 || f->queue > 0 || now < c->moved + AFTERGLOW_NS;
+    moves |= screen_has_open(c->screen, PANE_GRAPHS);
     c->tick = moves ? now + TICK_NS : 0;
     c->stale = true;
 }
@@ -324,6 +341,7 @@ static void input_turn(void *context, bool ready) {
     if (!ready && screen_timeout(c->screen) != 0) return;
     while (!c->ending && screen_input(c->screen, &command)) chat_command(c, &command);
     chat_draft_typed(c);
+    if (!c->tick && screen_has_open(c->screen, PANE_GRAPHS)) c->tick = clock_ns(); // time goes on there
     c->stale = c->typed = true; // keys that edit or scroll hand out no command
 }
 

@@ -49,6 +49,7 @@ struct chat {
     struct view_moment moments[CHAT_HISTORY]; // of the latency
     int n_samples;
     uint64_t samples;      // so far
+    struct timeline timeline; // of the same and more, for longer
     int64_t moment;        // number of the latest that was taken
     struct view_time time; // at the last sample
     uint64_t watched;      // request whose answer the engine was told to watch, and which answer; 0: none

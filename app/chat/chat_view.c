@@ -316,6 +316,7 @@ void chat_show(struct chat *c) {
         .latency = {c->latency, c->n_samples},
         .moments = c->moments,
         .samples = c->samples,
+        .timeline = &c->timeline,
         .time = f ? &c->time : NULL,
         .sampling = chat_sampling(c),
         .fan_out = c->p.settings->fan_out,
