@@ -13,7 +13,8 @@ struct chat_settings {
     struct view_setting views[SETTING_COUNT];
     char *value[SETTING_COUNT], *own[SETTING_COUNT], *initial[SETTING_COUNT]; // of the views
     int n;
-    char themes[256]; // names, separated by '|'
+    char themes[256]; // names, separated by '|', as of when the pane was open
+    bool open;
 };
 
 // A chat has its own.
@@ -49,9 +50,9 @@ static const char *choices_of(struct chat_settings *all, int id) {
     size_t n = 0;
     if (info->kind == SETTING_FLAG) return "no|yes";
     if (id != SETTING_theme) return info->kind == SETTING_CHOICE ? info->argument : NULL;
-    for (int i = 0; theme_list(i) && n < sizeof all->themes; i++)
+    for (int i = 0; all->open && theme_list(i) && n < sizeof all->themes; i++) // which may look into a folder
         n += (size_t)snprintf(all->themes + n, sizeof all->themes - n, "%s%s", i ? "|" : "", theme_list(i));
-    return all->themes;
+    return *all->themes ? all->themes : NULL;
 }
 
 static void take(char **text, char *fresh) {
@@ -62,7 +63,7 @@ static void take(char **text, char *fresh) {
 void chat_settings_show(struct chat *c, struct screen_view *view) {
     struct chat_settings *all = c->settings;
     if (!all) all = c->settings = xcalloc(1, sizeof *all);
-    const bool open = screen_has_open(c->screen, PANE_SETTINGS);
+    const bool open = all->open = screen_has_open(c->screen, PANE_SETTINGS);
     struct settings initial = settings_default();
     settings_follow_model(&initial, model_host_info(c->p.host));
     all->n = 0;
