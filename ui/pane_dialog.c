@@ -53,7 +53,8 @@ void dialog_ask_setting(struct screen *s, int number, const char *key, const cha
     struct kept *d = dialog_open(s, COMMAND_SETTINGS, key, hint);
     text_field_set(&d->field, initial);
     d->number = number;
-    d->optional = d->sets = true;
+    d->sets = true;
+    d->optional = *initial; // which can be made empty
 }
 
 void dialog_confirm(struct screen *s, enum ui_command_id command, const char *label) {

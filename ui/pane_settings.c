@@ -31,15 +31,21 @@ static const char *value_of(const struct kept *p, const struct view_setting *v) 
     return p->of_program ? v->value : v->own;
 }
 
+static bool matches(const struct kept *p, const struct view_setting *v) {
+    char text[512];
+    if (!value_of(p, v)) return false;
+    snprintf(text, sizeof text, "%s %s %s", v->key, value_of(p, v), v->help);
+    return filter_matches(p->filter.text, text);
+}
+
+// Those that are called so come first.
 static void find(struct kept *p, const struct screen_view *v) {
     p->list.count = 0;
-    for (int i = 0; i < v->n_settings && p->list.count < MOST; i++) {
-        const struct view_setting *one = &v->settings[i];
-        char text[512];
-        if (!value_of(p, one)) continue;
-        snprintf(text, sizeof text, "%s %s %s", one->key, value_of(p, one), one->help);
-        if (filter_matches(p->filter.text, text)) p->rows[p->list.count++] = i;
-    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < v->n_settings && p->list.count < MOST; i++) {
+            const bool called = !strncmp(v->settings[i].key, p->filter.text, p->filter.size);
+            if (called == !pass && matches(p, &v->settings[i])) p->rows[p->list.count++] = i;
+        }
 }
 
 static void closed(void *kept) { free(((struct kept *)kept)->value); }
@@ -82,15 +88,16 @@ static void set_choice(struct screen *s, const struct kept *p, int step) {
 
 // What is long is changed in the editor.
 static void change(struct screen *s, const struct kept *p, int step) {
-    char hint[200];
     if (!p->value) return;
     if (p->chosen.choices) {
         set_choice(s, p, step);
+    } else if (p->chosen.adds) {
+        dialog_ask_setting(s, p->of_program, p->chosen.key, "is added to the list; Del in the list of settings clears it",
+                           "");
     } else if (strlen(p->value) > TYPED_MOST || strchr(p->value, '\n')) {
-        screen_say(s, false, "%s is long: type /%s and all of it", p->chosen.key, p->chosen.key);
+        screen_hand_out(s, COMMAND_EDITOR, p->of_program, p->chosen.key);
     } else {
-        snprintf(hint, sizeof hint, "%s", p->chosen.help);
-        dialog_ask_setting(s, p->of_program, p->chosen.key, hint, p->value);
+        dialog_ask_setting(s, p->of_program, p->chosen.key, p->chosen.help, p->value);
     }
 }
 

@@ -214,6 +214,7 @@ struct view_model { // one to choose; texts of one line, "" where nothing is kno
 struct view_setting { // keys and helps outlive the screen; values are there while the pane is open
     const char *key, *help;
     const char *choices; // separated by '|'; NULL: it is typed
+    bool adds;           // what is typed is added to a list
     const char *value;   // that new chats and the program have; "": not set
     const char *own;     // that the chat on the screen has; NULL: none of its own
     const char *initial; // where nobody sets it

@@ -19,8 +19,9 @@ struct ui_command {
     int number;       // what was clicked on: index of the chat or knob; COMMAND_FIND_CHAT and what is done to a chat in
                       // its pane: index of those found; otherwise −1
     const char *text; // COMMAND_SEND: the message; COMMAND_RENAME, COMMAND_KNOB_SET, COMMAND_NAME, COMMAND_FAN_OUT:
-                      // what was typed (the dialog already happened; COMMAND_DELETE: confirmed); COMMAND_SETTINGS:
-                      // "KEY VALUE", number: 0: of the chat, 1: of the program, −1: of the chat if it has its own;
+                      // what was typed (the dialog already happened; COMMAND_DELETE: confirmed); COMMAND_EDITOR: the
+                      // key of a setting, or NULL; COMMAND_SETTINGS: "KEY VALUE"; of these two number says whether the
+                      // chat's (0) or the program's (1) is meant, −1: the chat's if it has its own;
                       // COMMAND_MODEL: the name that was picked, NULL: the list was opened and is to be brought up to
                       // date. Valid until the next screen call.
     uint64_t message; // id in the view of the one that was clicked on or is selected, or to go to; 0: none

@@ -1,4 +1,5 @@
-// What is written, edited in the person's own editor, to which the terminal is lent meanwhile. Answers go on.
+// What is written, or a long setting, edited in the person's own editor, to which the terminal is lent meanwhile.
+// Answers go on.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,6 +21,8 @@
 struct chat_editor {
     char *command, *path; // path: of the text
     char *text;           // as it was
+    char *key;            // of the setting that it is of; NULL: it is the message
+    int number;           // as of COMMAND_SETTINGS
     pid_t pid;
     int fd; // of the process
 };
@@ -67,21 +70,30 @@ static void forget(struct chat *c) {
     struct chat_editor *e = c->editor;
     c->editor = NULL;
     if (e->fd >= 0) close(e->fd);
-    free(e->command), free(e->path), free(e->text);
+    free(e->command), free(e->path), free(e->text), free(e->key);
     free(e);
 }
 
+static char *written(const struct chat *c) {
+    struct draft draft;
+    screen_draft(c->screen, &draft);
+    char *text = xstrdup(draft.text ? draft.text : "");
+    draft_free(&draft);
+    return text;
+}
+
 void chat_editor_open(struct chat *c, const struct ui_command *command) {
-    struct draft written;
-    if (chat_message(c, command->message) >= 0) {
+    const char *key = command->text;
+    if (!key && chat_message(c, command->message) >= 0) {
         chat_edit(c, command);
         if (!c->current->editing) return; // it has said why
     }
-    screen_draft(c->screen, &written);
     c->editor = xcalloc(1, sizeof *c->editor);
-    *c->editor = (struct chat_editor){
-        .command = xstrdup(editor_command()), .text = xstrdup(written.text ? written.text : ""), .fd = -1};
-    draft_free(&written);
+    *c->editor = (struct chat_editor){.command = xstrdup(editor_command()),
+                                      .text = key ? chat_settings_text(c, key, command->number) : written(c),
+                                      .key = key ? xstrdup(key) : NULL,
+                                      .number = command->number,
+                                      .fd = -1};
     if (!write_text(c->editor)) {
         chat_say(c, true, "%s: cannot be written", c->editor->path);
         forget(c);
@@ -98,6 +110,12 @@ void chat_editor_open(struct chat *c, const struct ui_command *command) {
     }
 }
 
+static void set(struct chat *c, const struct chat_editor *e, const char *text) {
+    char *whole = xasprintf("%s %s", e->key, text);
+    chat_settings_set(c, &(struct ui_command){.id = COMMAND_SETTINGS, .number = e->number, .text = whole});
+    free(whole);
+}
+
 // A newline at the end is the editor's.
 static void take_text(struct chat *c) {
     struct chat_editor *e = c->editor;
@@ -110,9 +128,9 @@ static void take_text(struct chat *c) {
     }
     if (size && text[size - 1] == '\n') size--;
     if (size != strlen(e->text) || memcmp(text, e->text, size)) {
-        text = xrealloc(text, size + 1);
         text[size] = 0;
-        screen_rewrite(c->screen, text);
+        if (e->key) set(c, e, text);
+        else screen_rewrite(c->screen, text);
     }
     free(text);
     chat_draft_typed(c);

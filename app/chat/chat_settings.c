@@ -80,6 +80,7 @@ void chat_settings_show(struct chat *c, struct screen_view *view) {
             .key = info->key,
             .help = info->help,
             .choices = choices_of(all, id),
+            .adds = info->kind == SETTING_TEXTS,
             .value = all->value[i],
             .own = all->own[i],
             .initial = all->initial[i],
@@ -160,6 +161,11 @@ static bool set_program(struct chat *c, int id, const char *text, struct status 
     session_begin_with_defaults(c->session);
     chat_save_setting(c, id);
     return true;
+}
+
+char *chat_settings_text(const struct chat *c, const char *key, int number) {
+    const int id = setting_find(key);
+    return setting_format(number == 1 ? c->p.settings : &c->current->conversation.settings, id);
 }
 
 // "KEY VALUE"; number 1: of the program, 0: of the chat, otherwise of the chat where that has its own.

@@ -176,6 +176,7 @@ struct worker *chat_attach_worker(const struct chat *c);
 
 // chat_settings.c
 void chat_settings_set(struct chat *c, const struct ui_command *command);
+char *chat_settings_text(const struct chat *c, const char *key, int number); // 1: of the program; the caller frees
 void chat_preset(struct chat *c, const struct ui_command *command); // command->text: its name
 void chat_save_preset(struct chat *c, const struct ui_command *command);
 void chat_save_prompt(struct chat *c, const struct ui_command *command);

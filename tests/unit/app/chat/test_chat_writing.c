@@ -70,6 +70,20 @@ static void test_the_editor_edits_any_message(void **state) {
     assert_int_equal(screen.messages[1].n_versions, 2);
 }
 
+static void test_the_editor_edits_a_long_setting(void **state) {
+    (void)state;
+    setenv("TMPDIR", folder, 1);
+    setenv("EDITOR", "sed -i s/brief/kind/", 1);
+    unsetenv("VISUAL");
+    type("a draft");
+    act(COMMAND_SETTINGS, 0, "system Be brief.\nAlways.");
+    act(COMMAND_EDITOR, 0, "system");
+    for (int i = 0; i < 10000 && chat->editor; i++) step(), usleep(1000);
+    assert_string_equal(screen.composer, "a draft");
+    act(COMMAND_SEND, -1, "q");
+    assert_string_equal(engine.prompt, "system: Be kind.\nAlways.|user: q|");
+}
+
 // What is said meanwhile is not lost.
 static void test_answers_go_on_while_the_editor_is_open(void **state) {
     (void)state;
@@ -166,6 +180,7 @@ int main(void) {
         CHAT_TEST(test_the_editor_edits_what_is_written),
         CHAT_TEST(test_an_editor_that_fails_changes_nothing),
         CHAT_TEST(test_the_editor_edits_any_message),
+        CHAT_TEST(test_the_editor_edits_a_long_setting),
         CHAT_TEST(test_answers_go_on_while_the_editor_is_open),
         CHAT_TEST(test_a_text_file_is_attached_as_a_block),
         CHAT_TEST(test_what_is_no_text_is_refused),
