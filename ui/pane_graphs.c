@@ -1,5 +1,6 @@
-// Graphs: throughput, latency and the KV cache over time, above each other, with their scales, one axis of time and a
-// cursor that reads all of them. Where not all have room the others are a key away.
+// Graphs: throughput, latency, the KV cache, processors and power over time, above each other, with their scales, one
+// axis of time and a cursor that reads all of them; below them totals. Where not all have room the others are a key
+// away.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@ enum {
     LEAST = 4,    // rows of a graph with its figure
     MOST = 12,    // likewise
     FOOT = 2,     // the cursor's mark, the axis
+    TALL = 12,    // rows from which on there is a line of totals
     WIDTH = 200,  // of the pane, at most
     COLUMNS = 256 // of a graph, at most
 };
@@ -27,7 +29,7 @@ struct kept {
     bool taken;            // it is there
 };
 
-enum unit { UNIT_RATE, UNIT_SECONDS, UNIT_SHARE, UNIT_COUNT };
+enum unit { UNIT_RATE, UNIT_SECONDS, UNIT_SHARE, UNIT_COUNT, UNIT_WATTS };
 
 static const struct {
     const char *label;
@@ -39,6 +41,9 @@ static const struct {
     [SERIES_LATENCY] = {"slowest token", ROLE_LATENCY, UNIT_SECONDS},
     [SERIES_KV] = {"kv cache", ROLE_KV_OWNED, UNIT_SHARE},
     [SERIES_RUNNING] = {"answers at once", ROLE_GAUGE, UNIT_COUNT},
+    [SERIES_OWN] = {"processors, confab", ROLE_GAUGE, UNIT_SHARE},
+    [SERIES_MACHINE] = {"processors, all programs", ROLE_GAUGE, UNIT_SHARE},
+    [SERIES_POWER] = {"power", ROLE_GAUGE, UNIT_WATTS},
 };
 
 // Columns between the labels of the axis, so that their times are round.
@@ -114,6 +119,7 @@ static const char *value_text(enum unit unit, float value, char out[VIEW_NUMBER]
     else if (unit == UNIT_RATE) view_rate((double)value, out);
     else if (unit == UNIT_SECONDS) view_seconds((double)value, out);
     else if (unit == UNIT_SHARE) snprintf(out, VIEW_NUMBER, "%.0f%%", 100 * (double)value);
+    else if (unit == UNIT_WATTS) snprintf(out, VIEW_NUMBER, "%.0f W", (double)value);
     else view_number(lroundf(value), out);
     return out;
 }
@@ -132,6 +138,17 @@ static const char *time_text(double seconds, char out[VIEW_NUMBER]) {
 
 // ---- drawing ----
 
+// Behind a value, what else is to say of it.
+static const char *addition(const struct timeline *t, const struct kept *k, enum timeline_series series, float value,
+                            char out[VIEW_NUMBER]) {
+    const float decode = timeline_value(t, k->level, cursor_of(k), SERIES_DECODE);
+    *out = 0;
+    if (graphs[series].unit == UNIT_RATE && value >= 0) return " tok/s";
+    if (series == SERIES_POWER && value >= 0 && decode > 0)
+        snprintf(out, VIEW_NUMBER, ", %.2g J a token", (double)(value / decode));
+    return out;
+}
+
 // Right-aligned in the columns of the scale.
 static void draw_scale(struct view_frame *f, struct rect r, int y, const char *text) {
     canvas_print(f->canvas, r, r.x, y, view_style(ROLE_DIM), "%*s", SCALE - 1, text);
@@ -141,7 +158,7 @@ static void draw_scale(struct view_frame *f, struct rect r, int y, const char *t
 static void draw_graph(struct view_frame *f, struct rect r, const struct kept *k, const struct timeline *t,
                        enum timeline_series series) {
     float values[COLUMNS], most = 0;
-    char text[VIEW_NUMBER];
+    char text[VIEW_NUMBER], more[VIEW_NUMBER];
     struct rect graph = {r.x + SCALE, r.y + 1, r.width - SCALE, r.height - 1};
     for (int i = 0; i < graph.width; i++) {
         values[i] = timeline_value(t, k->level, k->left + i, series);
@@ -151,7 +168,7 @@ static void draw_graph(struct view_frame *f, struct rect r, const struct kept *k
     const float at = timeline_value(t, k->level, cursor_of(k), series);
     const int x = graph.x + canvas_print(f->canvas, r, graph.x, r.y, view_style(ROLE_DIM), "%s ", graphs[series].label);
     canvas_print(f->canvas, r, x, r.y, view_style(ROLE_STRONG), "%s%s", value_text(graphs[series].unit, at, text),
-                 graphs[series].unit == UNIT_RATE && at >= 0 ? " tok/s" : "");
+                 addition(t, k, series, at, more));
     if (most > 0) draw_scale(f, r, graph.y, value_text(graphs[series].unit, most, text));
     draw_scale(f, r, graph.y + graph.height - 1, "0");
     canvas_graph(f->canvas, graph, graphs[series].role, values, graph.width, most, false);
@@ -186,6 +203,24 @@ static void draw_axis(struct view_frame *f, struct rect line, const struct kept 
     }
 }
 
+// As many as fit.
+static void draw_totals(struct view_frame *f, struct rect line) {
+    const struct view_totals *t = &f->view->totals;
+    char read[VIEW_NUMBER], share[VIEW_NUMBER] = "-", written[VIEW_NUMBER], preemptions[VIEW_NUMBER],
+                            failures[VIEW_NUMBER];
+    if (t->read > 0 && t->reused >= 0)
+        snprintf(share, sizeof share, "%.0f%%", 100 * (double)t->reused / (double)t->read);
+    const char *const totals[][2] = {{"in all: tokens read", view_number(t->read, read)},
+                                     {"cached", share},
+                                     {"written", view_number(t->written, written)},
+                                     {"pre-emptions", view_number(t->preemptions, preemptions)},
+                                     {"failures", view_number(t->failures, failures)}};
+    for (size_t i = 0, x = 0; i < sizeof totals / sizeof *totals; i++) {
+        if (x + strlen(totals[i][0]) + 1 + strlen(totals[i][1]) > (size_t)line.width) return;
+        x += 2 + (size_t)view_figure(f, line, line.x + (int)x, line.y, totals[i][0], ROLE_TEXT, totals[i][1]);
+    }
+}
+
 static void find_places(struct kept *k, int columns) {
     k->last = timeline_number(k->level, k->paused > 0 ? k->paused : clock_seconds());
     k->left = k->last + 1 - columns;
@@ -199,10 +234,11 @@ static const char *note_of(const struct kept *k, int width) {
 
 static void draw(struct view_frame *f, struct rect area, void *kept) {
     struct kept *k = kept;
-    const int most = SERIES_COUNT * MOST + FOOT + 2;
+    const int most = SERIES_COUNT * MOST + FOOT + 3;
     struct rect box = view_over(f, area, (struct view_size){WIDTH, most, most}, PANE_GRAPHS, note_of(k, area.width));
     struct rect r = view_over_inside(box);
-    const int columns = r.width - SCALE, rows = r.height - FOOT;
+    const bool totals = r.height >= TALL;
+    const int columns = r.width - SCALE, rows = r.height - FOOT - totals;
     if (!f->view->timeline || columns < 1 || columns > COLUMNS || rows < 2) return;
     if (k->paused > 0 && !k->taken) k->still = *f->view->timeline, k->taken = true;
     find_places(k, columns);
@@ -217,6 +253,7 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     }
     draw_cursor(f, (struct rect){r.x + SCALE, y, columns, 1}, k);
     draw_axis(f, (struct rect){r.x + SCALE, y + 1, columns, 1}, k);
+    if (totals) draw_totals(f, (struct rect){r.x, y + 2, r.width, 1});
 }
 
 const struct pane pane_graphs = {

@@ -249,6 +249,12 @@ struct view_time {
     bool busy;                              // otherwise that second is over
 };
 
+struct view_totals { // since the start; −1: not known
+    int64_t read, reused; // tokens of prompts; of them, those found in the KV cache
+    int64_t written;      // tokens of answers
+    int64_t preemptions, failures;
+};
+
 struct view_memory { // bytes; −1: not known
     int64_t resident, free;           // of this process, and what it may still use
     int64_t repacked, mapped;         // weights: copied, and read where the file is mapped
@@ -287,6 +293,7 @@ struct screen_view {
     const struct view_moment *moments; // of each sample of the latency; NULL: not known
     uint64_t samples;                  // that there were so far
     const struct timeline *timeline; // of the figures; NULL: not known
+    struct view_totals totals;
     const struct view_time *time; // NULL before the engine is up
     const struct view_memory *memory;
     const struct log_entry *log; // the newest, oldest first

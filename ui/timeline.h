@@ -9,11 +9,14 @@
 
 // X(enumerator, what a span keeps of its samples)
 #define TIMELINE_SERIES(X)                                                                                             \
-    X(SERIES_DECODE, TIMELINE_MEAN)  /* tokens a second */                                                             \
+    X(SERIES_DECODE, TIMELINE_MEAN) /* tokens a second */                                                              \
     X(SERIES_PREFILL, TIMELINE_MEAN) /* likewise */                                                                    \
     X(SERIES_LATENCY, TIMELINE_PEAK) /* seconds of the slowest token */                                                \
-    X(SERIES_KV, TIMELINE_PEAK)      /* share of the pages in use, or cached */                                        \
-    X(SERIES_RUNNING, TIMELINE_PEAK) /* answers */
+    X(SERIES_KV, TIMELINE_PEAK) /* share of the pages in use, or cached */                                             \
+    X(SERIES_RUNNING, TIMELINE_PEAK) /* answers */                                                                     \
+    X(SERIES_OWN, TIMELINE_MEAN) /* share of all processors that confab takes */                                       \
+    X(SERIES_MACHINE, TIMELINE_MEAN) /* and all programs */                                                            \
+    X(SERIES_POWER, TIMELINE_MEAN) /* watts of the processors */
 
 enum timeline_series {
 #define X(id, ...) id,

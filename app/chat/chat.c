@@ -1,7 +1,6 @@
 #include "app/chat/chat.h"
 
 #include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -158,6 +157,7 @@ static void answer_ended(struct chat *c, const struct session_event *event) {
     int context = engine_metrics(c->client)->context;
     if (!metric_known(context)) context = model_host_info(c->p.host)->n_context;
     const bool failed = event->chat->state == REQUEST_FAILED;
+    c->totals.failures += failed;
     c->settled_at = clock_ns(); // what was written meanwhile is read ahead
     const bool held = event->chat->conversation.waiting.count && event->chat->state != REQUEST_FINISHED;
     if (event->chat != c->current) {
@@ -257,20 +257,6 @@ static void take_moments(struct chat *c, const struct engine_metrics *f) {
     c->moment = latest;
 }
 
-// Without tokens there is no latency.
-static void add_to_timeline(struct chat *c, const struct engine_metrics *f, uint64_t now) {
-    const float latency = c->latency[c->n_samples - 1];
-    const bool paged = metric_known(f->pages_used) && metric_known(f->pages_kept) && f->n_pages > 0;
-    const float values[SERIES_COUNT] = {
-        [SERIES_DECODE] = f->decode_now,
-        [SERIES_PREFILL] = f->prefill_now,
-        [SERIES_LATENCY] = latency > 0 ? latency : NAN,
-        [SERIES_KV] = paged ? (float)(f->pages_used + f->pages_kept) / (float)f->n_pages : NAN,
-        [SERIES_RUNNING] = (float)f->running,
-    };
-    timeline_add(&c->timeline, (double)now * 1e-9, values);
-}
-
 static void chat_sample(struct chat *c, uint64_t now) {
     const struct engine_metrics *f = engine_metrics(c->client);
     if (c->n_samples == CHAT_HISTORY) {
@@ -288,7 +274,7 @@ static void chat_sample(struct chat *c, uint64_t now) {
     c->latency[c->n_samples++] = f->running > 0 ? f->next_token.p50 : 0;
     c->samples++;
     take_moments(c, f);
-    add_to_timeline(c, f, now);
+    chat_timeline_add(c, f, now);
     chat_take_time(c, f);
     bool moves = f->running > 0 || f->queue > 0 || now < c->moved + AFTERGLOW_NS;
     moves |= screen_has_open(c->screen, PANE_GRAPHS);

@@ -120,6 +120,7 @@ static void release(void *context) {
     struct chat *c = context;
     char text[64];
     c->models->stopped = session_abandon(c->session, "stopped for another model");
+    chat_timeline_release(c);
     c->client = NULL;
     session_set_client(c->session, NULL, c->model_name);
     c->tick = 0;

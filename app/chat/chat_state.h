@@ -3,13 +3,14 @@
 // (what with messages), chat_find.c (what with chats as a whole), chat_fan_out.c (several answers at once),
 // chat_draft.c (what a person writes), chat_editor.c (and writes elsewhere), chat_attach.c (or has in a file),
 // chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine can do),
-// chat_context.c (what the model is asked with), chat_tokens.c (tokens of answers) and chat_view.c (what the screen
-// shows). Nobody else includes this.
+// chat_context.c (what the model is asked with), chat_tokens.c (tokens of answers), chat_timeline.c (figures over time)
+// and chat_view.c (what the screen shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 
 #include "app/chat/chat.h"
 #include "app/session/session.h"
+#include "engine/base/machine_use.h"
 
 #define CHAT_HISTORY 512 // samples of the graphs
 
@@ -50,6 +51,10 @@ struct chat {
     int n_samples;
     uint64_t samples;      // so far
     struct timeline timeline; // of the same and more, for longer
+    struct view_totals totals; // of the engines before this one, and all failures
+    struct machine_use use;    // as it was last asked for, and when that was
+    uint64_t use_at;
+    float own_share, machine_share, watts; // in the second before; NaN: not known
     int64_t moment;        // number of the latest that was taken
     struct view_time time; // at the last sample
     uint64_t watched;      // request whose answer the engine was told to watch, and which answer; 0: none
@@ -207,6 +212,11 @@ void chat_limits_show(const struct chat *c, const struct engine_metrics *f, stru
 
 // chat_context.c
 void chat_context_show(struct chat *c, struct screen_view *view); // where its pane is open
+
+// chat_timeline.c
+void chat_timeline_add(struct chat *c, const struct engine_metrics *f, uint64_t now); // after the histories
+void chat_timeline_release(struct chat *c); // the engine goes
+struct view_totals chat_totals(const struct chat *c, const struct engine_metrics *f); // f: NULL: there is no engine
 
 // chat_view.c
 void chat_show(struct chat *c);

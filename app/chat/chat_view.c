@@ -317,6 +317,7 @@ void chat_show(struct chat *c) {
         .moments = c->moments,
         .samples = c->samples,
         .timeline = &c->timeline,
+        .totals = chat_totals(c, f),
         .time = f ? &c->time : NULL,
         .sampling = chat_sampling(c),
         .fan_out = c->p.settings->fan_out,

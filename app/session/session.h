@@ -39,6 +39,7 @@ struct session_answer {
     int n_tokens, n_given;                                      // received so far; of them not drawn
     int n_before;                                               // of a whole answer it begins with: not in max-tokens
     uint64_t submitted, first_token, last_token, first_thought; // clock_ns; 0: not yet
+    uint64_t reading;                                           // clock_ns when its prompt began to be read; 0: not yet
     uint64_t left;                                              // clock_ns of its pre-emption; 0: not pre-empted
     uint64_t away;                                              // total ns pre-empted after the first token
     int n_returns;   // times it resumed; the tokens that came then do not count in its rate

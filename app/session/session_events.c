@@ -24,7 +24,19 @@ static double rate_of(const struct session_answer *a, int n_tokens) {
     return rate_is_steady(tokens, seconds) ? tokens / seconds : 0;
 }
 
-// With what `end` says of drafts; NULL: nothing.
+// ", prompt 1204 (1100 cached), read at 512 tok/s"
+static char *prompt_note(const struct session_answer *a, const struct engine_event *end) {
+    char cached[32] = "", rate[48] = "";
+    const int computed = end->n_prompt - end->n_reused;
+    const double seconds = a->reading && a->first_token > a->reading ? (double)(a->first_token - a->reading) * 1e-9 : 0;
+    if (end->n_prompt <= 0) return xstrdup("");
+    if (end->n_reused > 0) snprintf(cached, sizeof cached, " (%d cached)", end->n_reused);
+    if (computed > 0 && rate_is_steady(computed, seconds))
+        snprintf(rate, sizeof rate, ", read at %.0f tok/s", computed / seconds);
+    return xasprintf(", prompt %d%s%s", end->n_prompt, cached, rate);
+}
+
+// With what `end` says of drafts and the prompt; NULL: nothing.
 static char *metrics_note(const struct session_answer *a, const char *reason, int n_tokens,
                           const struct engine_event *end) {
     char rate[32] = "", first[32] = "", drafts[32] = "";
@@ -35,8 +47,11 @@ static char *metrics_note(const struct session_answer *a, const char *reason, in
     if (a->first_token && wait < 1) snprintf(first, sizeof first, ", first %.0f ms", wait * 1e3);
     if (a->first_token && wait >= 1) snprintf(first, sizeof first, ", first %.1f s", wait);
     if (end && end->n_accepted > 0) snprintf(drafts, sizeof drafts, ", drafts %d/%d", end->n_accepted, end->n_drafted);
-    return xasprintf("%s%s%s%d token%s%s%s", reason, *reason ? ", " : "", rate, n_tokens, n_tokens == 1 ? "" : "s",
-                     first, drafts);
+    char *prompt = end ? prompt_note(a, end) : xstrdup("");
+    char *note = xasprintf("%s%s%s%d token%s%s%s%s", reason, *reason ? ", " : "", rate, n_tokens,
+                           n_tokens == 1 ? "" : "s", first, drafts, prompt);
+    free(prompt);
+    return note;
 }
 
 // `a` is none of the chat's answers any more.
@@ -236,6 +251,7 @@ static void take_wait(struct session_answer *a, const struct engine_event *event
 static void take_state(struct session *s, struct session_chat *chat, struct session_answer *a,
                        const struct engine_event *event) {
     chat->state = a->state = event->state;
+    if (event->state == REQUEST_PREFILLING && !a->reading) a->reading = event->at;
     take_wait(a, event);
     const bool ended = event->state >= REQUEST_FINISHED;
     if (ended && !refuse(s, chat, a, event) && !session_go_on(s, chat, a, event)) take_end(s, chat, a, event);

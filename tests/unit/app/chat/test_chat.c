@@ -27,7 +27,7 @@ static void test_an_answer_streams(void **state) {
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     assert_false(screen.messages[1].streaming);
     assert_false(screen.chats[0].busy);
-    assert_string_equal(screen.messages[1].note, "3 tokens, first 50 ms");
+    assert_string_equal(screen.messages[1].note, "3 tokens, first 50 ms, prompt 10");
     assert_int_equal(screen.view.context_used, 13);
     act(COMMAND_SEND, -1, "More");
     assert_string_equal(engine.prompt, "user: Hello\nthere|assistant: Good day|user: More|");
@@ -66,7 +66,7 @@ static void test_a_rate_is_of_when_tokens_came(void **state) {
                                               .at = sent + 100000000 + (uint64_t)i * 200000000});
     pass(3);
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
-    assert_string_equal(screen.messages[1].note, "5.0 tok/s, 3 tokens, first 100 ms");
+    assert_string_equal(screen.messages[1].note, "5.0 tok/s, 3 tokens, first 100 ms, prompt 10");
 }
 
 static void enter(enum request_state state) {
@@ -88,6 +88,23 @@ static void test_a_rate_is_without_waiting_in_the_queue(void **state) {
     say(1, 1, "c ");
     end(1, 1, REQUEST_FINISHED, FINISH_END, "");
     assert_non_null(strstr(screen.messages[1].note, "2.5 tok/s, 3 tokens")); // 1 / (0.3 + 2 × 0.05 s of the fixture)
+}
+
+static void test_the_note_says_how_the_prompt_was_read(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "Hello");
+    enter(REQUEST_PREFILLING);
+    pass(0.45);
+    say(1, 1, "Hi");
+    happen((struct engine_event){.kind = EVENT_STATE,
+                                 .conversation = 1,
+                                 .request = 1,
+                                 .state = REQUEST_FINISHED,
+                                 .reason = FINISH_END,
+                                 .n_prompt = 1204,
+                                 .n_reused = 1100,
+                                 .n_generated = 1});
+    assert_string_equal(screen.messages[1].note, "1 token, first 550 ms, prompt 1204 (1100 cached), read at 208 tok/s");
 }
 
 static void test_the_system_prompt_comes_first(void **state) {
@@ -279,6 +296,7 @@ int main(void) {
         CHAT_TEST(test_a_refused_message_is_not_counted),
         CHAT_TEST(test_a_rate_is_of_when_tokens_came),
         CHAT_TEST(test_a_rate_is_without_waiting_in_the_queue),
+        CHAT_TEST(test_the_note_says_how_the_prompt_was_read),
         CHAT_TEST(test_the_system_prompt_comes_first),
         CHAT_TEST(test_chats_answer_at_the_same_time),
         CHAT_TEST(test_a_broken_theme_is_told_beside_a_broken_store),
