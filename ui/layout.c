@@ -5,10 +5,12 @@
 #include "ui/clamp.h"
 
 enum {
-    CHAT_WIDTH = 40, // of the chat beside other panes, at least
+    CHAT_WIDTH = 40,    // of the chat beside other panes, at least
+    READING_WIDTH = 80, // what the chat gets before the panes at its right get more than RIGHT_WIDTH_READING
     LEFT_WIDTH = 20,
     LEFT_WIDTH_MOST = 30,
     RIGHT_WIDTH = 30,
+    RIGHT_WIDTH_READING = 32,
     RIGHT_WIDTH_MOST = 48,
     STACK_WIDTH = 24, // of all panes below each other
     STACK_WIDTH_MOST = 28,
@@ -96,7 +98,9 @@ struct layout layout_make(int width, int height, uint32_t wanted, int composer_l
     } else {
         uint32_t at_left = set & at_side(PANE_LEFT), at_right = set & at_side(PANE_RIGHT);
         left = at_left ? clamp(width / 5, LEFT_WIDTH, LEFT_WIDTH_MOST) : 0;
-        right = at_right ? clamp(width * 2 / 7, RIGHT_WIDTH, RIGHT_WIDTH_MOST) : 0;
+        right = at_right ? clamp(width * 2 / 7, RIGHT_WIDTH, RIGHT_WIDTH_READING) : 0;
+        const int spare = larger(width - left - right - READING_WIDTH, 0);
+        if (at_right) right = clamp(right + spare * 2 / 5, RIGHT_WIDTH, RIGHT_WIDTH_MOST);
         layout_column(&l, at_left, (struct rect){0, 0, left, body});
         layout_column(&l, at_right, (struct rect){width - right, 0, right, body});
     }

@@ -92,8 +92,8 @@ static void change(struct screen *s, const struct kept *p, int step) {
     if (p->chosen.choices) {
         set_choice(s, p, step);
     } else if (p->chosen.adds) {
-        dialog_ask_setting(s, p->of_program, p->chosen.key, "is added to the list; Del in the list of settings clears it",
-                           "");
+        static const char help[] = "is added to the list; Del in the list of settings clears it";
+        dialog_ask_setting(s, p->of_program, p->chosen.key, help, "");
     } else if (strlen(p->value) > TYPED_MOST || strchr(p->value, '\n')) {
         screen_hand_out(s, COMMAND_EDITOR, p->of_program, p->chosen.key);
     } else {

@@ -305,7 +305,8 @@ static void begin_frame(struct screen *s, const struct screen_view *v) {
 }
 
 bool screen_token(struct screen *s, const struct screen_view *v, uint64_t *message, int *token) {
-    return screen_has_open(s, PANE_TOKENS) && token_cursor_find(transcript_token_cursor(s->transcript), v, message, token);
+    struct token_cursor *cursor = transcript_token_cursor(s->transcript);
+    return screen_has_open(s, PANE_TOKENS) && token_cursor_find(cursor, v, message, token);
 }
 
 void screen_draw(struct screen *s, const struct screen_view *v) {

@@ -85,6 +85,7 @@ static void test_the_picture(void **state) {
     assert_int_equal(l.panes[PANE_THROUGHPUT].width, 32);
     assert_int_equal(l.panes[PANE_CHAT].width, 58);
     assert_int_equal(l.sampling.y, 21);
+    assert_int_equal(layout_make(140, 22, shown, 1).panes[PANE_CHAT].width, 80);
     for (int pane = PANE_THROUGHPUT; pane <= PANE_LATENCY; pane++) assert_true(l.panes[pane].height >= 6);
     assert_int_equal(l.composer.height, 1);
     assert_int_equal(layout_make(112, 22, shown, 4).composer.height, 4);
