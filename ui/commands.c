@@ -21,7 +21,7 @@ const char *ui_command_argument(enum ui_command_id id) {
         [COMMAND_FAN_OUT] = "N",   [COMMAND_KNOB_SET] = "VALUE", [COMMAND_MODEL] = "NAME",
         [COMMAND_TAG] = "WORDS",   [COMMAND_EXPORT] = "PATH",    [COMMAND_IMPORT] = "PATH",
         [COMMAND_SETTINGS] = "KEY VALUE", [COMMAND_PRESET] = "NAME", [COMMAND_SAVE_PRESET] = "NAME",
-        [COMMAND_SAVE_PROMPT] = "NAME",
+        [COMMAND_SAVE_PROMPT] = "NAME", [COMMAND_SAVE] = "PATH",
     };
     return arguments[id];
 }

@@ -31,6 +31,10 @@
     X(COMMAND_IMPORT, "import", "", "Chats", "import chats from a JSON file")                                          \
     X(COMMAND_SELECT_PREVIOUS, "select-previous", "Ctrl+Up", "Messages", "select the message above")                   \
     X(COMMAND_SELECT_NEXT, "select-next", "Ctrl+Down", "Messages", "select the message below")                         \
+    X(COMMAND_BLOCK, "block", "Alt+H", "Messages", "select blocks of the message: code, tables, paragraphs")           \
+    X(COMMAND_QUOTE, "quote", "", "Messages", "quote the selected message or block in the one being written")          \
+    X(COMMAND_SAVE, "save", "", "Messages", "save the selected code block or message to a file")                       \
+    X(COMMAND_COPY_ALL, "copy-all", "", "Messages", "copy the whole chat as Markdown")                                 \
     X(COMMAND_EDIT, "edit", "Alt+E", "Messages", "edit the selected message or your last one")                         \
     X(COMMAND_TREE, "tree", "Alt+T", "Messages", "show all branches of the chat as a graph")                           \
     X(COMMAND_NAME, "name-branch", "", "Messages", "name the branch that begins at the selected message")              \
@@ -54,7 +58,7 @@
     X(COMMAND_VERSION_NEXT, "next-version", "Alt+Right", "Answers", "next version of the message")                     \
     X(COMMAND_THINKING, "thinking", "Ctrl+T", "Answers", "show or hide the model's thinking")                          \
     X(COMMAND_REASONING, "reasoning", "Alt+R", "Answers", "change how much the model thinks, if it can be chosen")     \
-    X(COMMAND_COPY, "copy", "F6", "Answers", "copy the selected message or the last answer")                           \
+    X(COMMAND_COPY, "copy", "F6", "Answers", "copy the selected message or block, or the last answer")                 \
     X(COMMAND_TOKENS, "tokens", "Alt+I", "Answers", "move a cursor over the tokens of the answer")                     \
     X(COMMAND_FORK, "fork", "", "Answers", "fork the answer at the token cursor")                                      \
     X(COMMAND_TOKEN_COLOURS, "colour-tokens", "Alt+G", "Answers", "colour answers by probability, entropy or draft")   \

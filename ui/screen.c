@@ -74,6 +74,10 @@ void screen_lend(struct screen *s) { terminal_lend(s->terminal); }
 
 void screen_reclaim(struct screen *s) { terminal_reclaim(s->terminal); }
 
+void screen_ask(struct screen *s, enum ui_command_id id, const char *label, const char *hint, const char *initial) {
+    dialog_ask(s, id, label, hint, initial);
+}
+
 void screen_confirm(struct screen *s, enum ui_command_id id, const char *question) { dialog_confirm(s, id, question); }
 void screen_compare(struct screen *s) { screen_open_pane(s, PANE_COMPARE); }
 

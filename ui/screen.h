@@ -25,6 +25,7 @@ struct ui_command {
                       // COMMAND_MODEL: the name that was picked, NULL: the list was opened and is to be brought up to
                       // date. Valid until the next screen call.
     uint64_t message; // id in the view of the one that was clicked on or is selected, or to go to; 0: none
+    int block;        // of the selected message, which commands are about instead, from 1 on; 0: none
     int token;        // COMMAND_FORK: of this message; number: the alternative that is forced, −1: the likeliest
                       // that was not drawn, where there is no text
 };
@@ -67,6 +68,8 @@ void screen_resized(struct screen *s);   // after SIGWINCH
 void screen_suspend(struct screen *s);   // restores the terminal, stops the process, takes it over again
 void screen_lend(struct screen *s); // the terminal to another program: nothing is drawn and no key read until it is
 void screen_reclaim(struct screen *s); // taken over again
+// A line of text, which goes out with the command.
+void screen_ask(struct screen *s, enum ui_command_id id, const char *label, const char *hint, const char *initial);
 void screen_confirm(struct screen *s, enum ui_command_id id, const char *question); // yes hands the command out
 void screen_compare(struct screen *s); // opens the pane of the versions that the view has from now on
 // The message in the composer, as if it was sent; NULL: there is none. Valid until the next call.

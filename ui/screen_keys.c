@@ -22,7 +22,8 @@
 static void hand_out_about(struct screen *s, enum ui_command_id id, int number, const char *text, uint64_t message) {
     if (s->n_queue == SCREEN_QUEUE) return;
     const int token = token_cursor_token(transcript_token_cursor(s->transcript));
-    s->queue[s->n_queue++] = (struct ui_command){id, number, text, message, token};
+    const int block = screen_has_open(s, PANE_SELECT) ? transcript_block(s->transcript) : 0;
+    s->queue[s->n_queue++] = (struct ui_command){id, number, text, message, block, token};
     s->notice.seen[0] = 0; // the same status again is news again
 }
 
@@ -143,7 +144,9 @@ static void toggle_pane(struct screen *s, enum pane_id pane) {
 // Below the last message there is the one being written.
 static void select_message(struct screen *s, int step) {
     bool open = screen_has_open(s, PANE_SELECT);
-    if (transcript_select_step(s->transcript, step)) {
+    if (open && transcript_block(s->transcript)) {
+        transcript_block_step(s->transcript, step);
+    } else if (transcript_select_step(s->transcript, step)) {
         if (!open) screen_open_pane(s, PANE_SELECT);
     } else if (step > 0) {
         screen_close_pane(s, PANE_SELECT);
@@ -151,6 +154,15 @@ static void select_message(struct screen *s, int step) {
     } else if (!open) {
         screen_say(s, false, "there is no message to select");
     }
+}
+
+// In the selected message, where none is the last answer; once more selects the whole message again.
+static void select_block(struct screen *s) {
+    const bool open = screen_has_open(s, PANE_SELECT);
+    if (!open) select_message(s, -1);
+    if (!screen_has_open(s, PANE_SELECT)) return;
+    if (transcript_block(s->transcript)) transcript_block_end(s->transcript);
+    else transcript_block_begin(s->transcript, !open);
 }
 
 // What comes of it is to be seen, and not what was selected; another answer comes beside those that are compared.
@@ -256,8 +268,10 @@ void screen_run(struct screen *s, enum ui_command_id id) {
         return;
     case COMMAND_SELECT_PREVIOUS: select_message(s, -1); return;
     case COMMAND_SELECT_NEXT: select_message(s, 1); return;
+    case COMMAND_BLOCK: select_block(s); return;
     case COMMAND_EDIT:
     case COMMAND_EDITOR:
+    case COMMAND_QUOTE:
     case COMMAND_REGENERATE:
     case COMMAND_COPY_CHAT: leave_message(s, id); return;
     case COMMAND_FAN_OUT: ask_fan_out(s); return;

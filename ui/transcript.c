@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
+#include "ui/block_cursor.h"
 #include "ui/clamp.h"
 #include "ui/keys.h"
 #include "ui/markdown.h"
@@ -53,6 +54,7 @@ struct transcript {
     uint64_t selected; // 0: none
     int selected_at;   // its place among those shown
     char selected_name[NAME];
+    struct block_cursor block; // of the selected message
     uint64_t edited; // of the last draw; 0: none
     struct token_cursor cursor;
     enum token_colouring colouring;
@@ -94,6 +96,7 @@ void transcript_close(struct transcript *t) {
     free(t->shown);
     free(t->shown_tokens);
     flow_free(&t->flow);
+    block_cursor_free(&t->block);
     message_search_free(&t->search);
     free(t);
 }
@@ -141,6 +144,7 @@ static int find_shown(const struct transcript *t, uint64_t id) {
 
 void transcript_select(struct transcript *t, uint64_t id) {
     t->show_selected = id && id != t->selected;
+    if (id != t->selected) block_cursor_set(&t->block, 0);
     t->selected = id;
 }
 
@@ -153,7 +157,25 @@ bool transcript_select_step(struct transcript *t, int step) {
     t->show_selected = at >= 0; // the first one is in sight
     t->selected = t->shown[next];
     t->selected_at = next;
+    block_cursor_set(&t->block, 0);
     return true;
+}
+
+void transcript_block_begin(struct transcript *t, bool last) { block_cursor_set(&t->block, last ? BLOCK_LAST : 1); }
+void transcript_block_end(struct transcript *t) { block_cursor_set(&t->block, 0); }
+int transcript_block(const struct transcript *t) { return t->block.at; }
+
+bool transcript_block_step(struct transcript *t, int step) {
+    if (block_cursor_step(&t->block, step)) return true;
+    const uint64_t before = t->selected;
+    const int at = t->block.at;
+    if (transcript_select_step(t, step)) {
+        transcript_block_begin(t, step < 0);
+        return true;
+    }
+    t->selected = before;
+    t->block.at = at;
+    return false;
 }
 
 uint64_t transcript_selected(const struct transcript *t) { return t->selected; }
@@ -390,19 +412,39 @@ static int revealed_message(const struct drawing *p) {
     return -1;
 }
 
-// All of it, or its beginning where it is too long.
-static struct place with_message(struct drawing *p, int message, struct place place) {
-    struct place head = {message, 0};
+// With rows of a message, all of them or the first ones where there are too many.
+static struct place with_rows(struct drawing *p, struct place head, int rows, struct place place) {
     if (place_before(head, place)) return head;
-    struct place end = moved(p, head, height(p, head.message) - p->area.height);
+    struct place end = moved(p, head, rows - p->area.height);
     if (!place_before(place, end)) return place;
     return place_before(head, end) ? head : end;
+}
+
+static struct place with_message(struct drawing *p, int message, struct place place) {
+    return with_rows(p, (struct place){message, 0}, height(p, message), place);
+}
+
+// With the block chosen in the selected message, where it is another one; the first one has the heading with it.
+static struct place with_block(struct drawing *p, struct place place) {
+    struct block_cursor *b = &p->t->block;
+    if (!p->t->selected || !b->at) return place;
+    const int message = p->t->selected_at;
+    const struct view_message *m = &p->view->messages[message];
+    const struct entry *e = entry_of(p, message);
+    const int before = heading_rows(m) + thinking_rows(p, e, m);
+    b->moved |= b->width != p->area.width || b->height != p->area.height;
+    b->height = p->area.height;
+    block_cursor_place(b, m, lines_of(e), p->area.width, p->f->canvas->ascii);
+    if (!b->moved || e->by_token) return place;
+    const int extra = b->first ? 0 : before;
+    return with_rows(p, (struct place){message, before + b->first - extra}, b->rows + extra, place);
 }
 
 // While a message is selected, what arrives behind it does not move it.
 static bool may_follow(const struct drawing *p) {
     const struct token_cursor *c = &p->t->cursor;
     if (c->message) return c->token == TOKEN_LAST;
+    if (p->t->block.at) return false;
     return !p->t->selected || p->t->selected_at + 1 == p->view->n_messages;
 }
 
@@ -458,6 +500,7 @@ static struct place scrolled(struct drawing *p, struct position *at, bool *ends)
     if (revealed >= 0) place = (struct place){revealed, 0}, at->follow = false;
     if (at->follow) place = bottom;
     if (t->selected && t->show_selected) place = with_message(p, t->selected_at, place);
+    place = with_block(p, place);
     place = with_token(p, place);
     place = with_match(p, at, place);
     int edited = newly_edited(p);
@@ -473,6 +516,7 @@ static void clear_pending(struct transcript *t) {
     t->reveal = 0;
     t->show_selected = false;
     t->cursor.moved = false;
+    t->block.moved = false;
 }
 
 // ---- drawing ----
@@ -610,13 +654,20 @@ static void draw_mark(struct drawing *p, int y) {
     if (column.x >= 0) canvas_symbol(p->f->canvas, column, column.x, y, view_bold(ROLE_ACCENT), "▌", '>');
 }
 
+// The rows of the block chosen in it, otherwise all of it.
+static bool is_marked(const struct drawing *p, const struct entry *e, const struct view_message *m, int text_row) {
+    const struct block_cursor *b = &p->t->block;
+    if (m->id != p->t->selected) return m->edited;
+    return !b->at || e->by_token || (text_row >= b->first && text_row < b->first + b->rows);
+}
+
 static void draw_line(struct drawing *p, int y, struct place at) {
     const struct view_message *m = &p->view->messages[at.message];
     struct entry *e = entry_of(p, at.message);
     int row = at.line - heading_rows(m), thinking = thinking_rows(p, e, m), text = text_rows(e, m);
     if (thinking) p->t->thinking_in_sight = m->id;
     p->t->last_in_sight = at.message;
-    bool marked = m->edited || m->id == p->t->selected;
+    const bool marked = is_marked(p, e, m, row - thinking);
     if (marked && row < thinking + text + (m->note != NULL)) draw_mark(p, y);
     if (row < 0) draw_heading(p, y, at.message);
     else if (row < thinking) draw_thinking_row(p, y, e, at.message, row);

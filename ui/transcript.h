@@ -35,6 +35,13 @@ uint64_t transcript_selected(const struct transcript *t);             // 0: none
 const char *transcript_selected_name(const struct transcript *t);     // of its branch, at the last draw; "": none
 uint64_t transcript_message(const struct transcript *t, int message); // id of the one with this index at the last draw
 
+// The block cursor: on one of the selected message's blocks (message_blocks.h), the first or the last one. A step
+// beyond its ends leads to the message before or after it; false: there is none.
+void transcript_block_begin(struct transcript *t, bool last);
+void transcript_block_end(struct transcript *t);
+bool transcript_block_step(struct transcript *t, int step);
+int transcript_block(const struct transcript *t); // from 1 on; 0: the whole message is selected
+
 // The token cursor: the answer that it is on is laid out token by token. It begins on the message that is selected,
 // otherwise on the last one in sight whose tokens are known; false when there is none.
 bool transcript_tokens_begin(struct transcript *t);

@@ -432,6 +432,7 @@ static bool open_session(struct chat *c, struct status *st) {
 }
 
 static void chat_free(struct chat *c) {
+    chat_save_close(c);
     loop_close(c->loop);
     free(c->view_chats);
     free(c->view_messages);
@@ -490,6 +491,7 @@ bool chat_close(struct chat *c, struct status *st) {
     end_unwatch();
     resize_unwatch();
     screen_close(c->screen);
+    c->screen = NULL; // what the worker still does finds none to ask on
     bool saved = session_close(c->session, st);
     chat_free(c);
     return saved;

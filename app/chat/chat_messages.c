@@ -78,21 +78,6 @@ void chat_version_previous(struct chat *c, const struct ui_command *command) { v
 
 void chat_version_next(struct chat *c, const struct ui_command *command) { version(c, command, 1); }
 
-void chat_copy(struct chat *c, const struct ui_command *command) {
-    const struct conversation *talk = &c->current->conversation;
-    int chosen = chat_message(c, command->message), message = chat_subject(c, command);
-    while (message >= 0 && chosen < 0 &&
-           (talk->messages[message].role != MESSAGE_MODEL || !talk->messages[message].size))
-        message = talk->messages[message].parent;
-    if (message < 0) {
-        chat_say(c, true, "there is no answer to copy");
-        return;
-    }
-    char how[128] = "";
-    bool copied = screen_copy(c->screen, talk->messages[message].text, talk->messages[message].size, how);
-    chat_say(c, !copied, "%s", how);
-}
-
 // ---- what the model is asked with ----
 
 const char *chat_use_name(enum message_use use) {

@@ -1,10 +1,9 @@
 // The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_messages.c
-// The inside of the chat controller, shared by chat.c (loop), chat_commands.c (what a person does), chat_messages.c
-// (what with messages), chat_find.c (what with chats as a whole), chat_fan_out.c (several answers at once),
-// chat_draft.c (what a person writes), chat_editor.c (and writes elsewhere), chat_attach.c (or has in a file),
-// chat_model.c (the model that answers and those to choose from), chat_limits.c (what the machine can do),
-// chat_context.c (what the model is asked with), chat_tokens.c (tokens of answers), chat_timeline.c (figures over time)
-// and chat_view.c (what the screen shows). Nobody else includes this.
+// (what with messages), chat_blocks.c (what a person takes out of them), chat_find.c (what with chats as a whole),
+// chat_fan_out.c (several answers at once), chat_draft.c (what a person writes), chat_editor.c (and writes elsewhere),
+// chat_attach.c (or has in a file), chat_model.c (the model that answers and those to choose from), chat_limits.c (what
+// the machine can do), chat_context.c (what the model is asked with), chat_tokens.c (tokens of answers),
+// chat_timeline.c (figures over time) and chat_view.c (what the screen shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 
@@ -80,6 +79,7 @@ struct chat {
     struct chat_models *models; // the list to choose a model from
     struct chat_limits *limits; // of the machine
     struct chat_editor *editor; // that has the terminal; NULL: none
+    struct saving *saving;      // whether it is to overwrite a file has been asked; NULL: nothing
     struct chat_attach *attach; // NULL: nothing can be attached
     struct chat_settings *settings; // as the screen is shown them; NULL: not yet
 };
@@ -123,7 +123,6 @@ void chat_edit_stop(struct chat *c, const struct ui_command *command);
 void chat_regenerate(struct chat *c, const struct ui_command *command);
 void chat_version_previous(struct chat *c, const struct ui_command *command);
 void chat_version_next(struct chat *c, const struct ui_command *command);
-void chat_copy(struct chat *c, const struct ui_command *command);
 void chat_name(struct chat *c, const struct ui_command *command);
 void chat_prune(struct chat *c, const struct ui_command *command);
 void chat_pruned(struct chat *c, const char *how, int count); // so many of the current chat's are gone; says so
@@ -141,6 +140,13 @@ int chat_subject(const struct chat *c, const struct ui_command *command);
 // that has. -1: there is none.
 int chat_versions_of(const struct chat *c, const struct ui_command *command, int *total);
 void chat_tree_show(struct chat *c, struct screen_view *view);
+
+// chat_blocks.c
+void chat_copy(struct chat *c, const struct ui_command *command);
+void chat_copy_all(struct chat *c, const struct ui_command *command);
+void chat_quote(struct chat *c, const struct ui_command *command);
+void chat_save(struct chat *c, const struct ui_command *command); // command->text: the path
+void chat_save_close(struct chat *c);
 
 // chat_fan_out.c
 void chat_fan_out(struct chat *c, const struct ui_command *command); // command->text: how many answers, or their knobs

@@ -74,7 +74,7 @@ static struct {
     struct screen_view view;
     struct view_chat chats[32];
     struct view_message messages[32];
-    char status[512], composer[4096];
+    char status[512], composer[4096], asked[64];
     struct view_node nodes[64];
     uint64_t token_message; // where its token cursor is; 0: there is none
     int token;
@@ -121,6 +121,11 @@ void screen_resized(struct screen *s) { (void)s; }
 void screen_suspend(struct screen *s) { (void)s; }
 void screen_lend(struct screen *s) { (void)s, screen.lent = true; }
 void screen_reclaim(struct screen *s) { (void)s, screen.lent = false; }
+void screen_ask(struct screen *s, enum ui_command_id id, const char *label, const char *hint, const char *initial) {
+    (void)s, (void)id, (void)label, (void)hint;
+    snprintf(screen.asked, sizeof screen.asked, "%s", initial);
+}
+
 void screen_confirm(struct screen *s, enum ui_command_id id, const char *question) {
     (void)s, (void)id, (void)question;
     screen.asks = true;

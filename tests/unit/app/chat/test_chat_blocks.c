@@ -1,0 +1,88 @@
+// The chat controller: messages and their blocks are copied, quoted and saved.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/base/reader.h"
+#include "tests/unit/chat_fixture.h"
+
+static void converse(void) {
+    act(COMMAND_SEND, -1, "q");
+    say(1, 1, "one\n\n```c\n// a.c\nint a;\n```\n\n| x | y |\n|---|---|\n| 1 | 2 |\n");
+    end(1, 1, REQUEST_FINISHED, FINISH_END, "");
+}
+
+static void act_on_block(int message, int block, enum ui_command_id id, const char *text) {
+    press(id, -1, text);
+    screen.commands[0].message = screen.messages[message].id;
+    screen.commands[0].block = block;
+    pass(0.05);
+}
+
+static void check_file(const char *path, const char *expected) {
+    struct status st = {0};
+    size_t size;
+    char *text = file_read_regular(path, 1000, &size, &st);
+    assert_non_null(text);
+    assert_int_equal(size, strlen(expected));
+    assert_memory_equal(text, expected, size);
+    free(text);
+}
+
+static void test_a_block_is_copied_as_it_is_used(void **state) {
+    (void)state;
+    converse();
+    act_on_block(1, 2, COMMAND_COPY, NULL);
+    assert_string_equal(screen.status, "copied // a.c\nint a;\n");
+    act_on_block(1, 3, COMMAND_COPY, NULL);
+    assert_string_equal(screen.status, "copied x\ty\n1\t2\n");
+    act_on_block(0, 1, COMMAND_COPY, NULL);
+    assert_string_equal(screen.status, "copied q");
+    act(COMMAND_COPY_ALL, -1, NULL);
+    assert_non_null(strstr(screen.status, "int a;"));
+    assert_non_null(strstr(screen.status, "q"));
+}
+
+static void test_a_quotation_comes_behind_what_is_written(void **state) {
+    (void)state;
+    converse();
+    act_on_block(1, 1, COMMAND_QUOTE, NULL);
+    assert_string_equal(screen.composer, "> one\n\n");
+    act_on_block(1, 2, COMMAND_QUOTE, NULL);
+    assert_string_equal(screen.composer, "> one\n\n\n> ```c\n> // a.c\n> int a;\n> ```\n\n");
+}
+
+static void test_code_is_saved_and_a_file_overwritten_only_when_asked(void **state) {
+    (void)state;
+    char path[128], said[160];
+    snprintf(path, sizeof path, "%s/saved.c", folder);
+    converse();
+    act_on_block(1, 2, COMMAND_SAVE, NULL);
+    assert_string_equal(screen.asked, "a.c");
+    act_on_block(1, 2, COMMAND_SAVE, path);
+    snprintf(said, sizeof said, "saved %s (14 B)", path);
+    assert_string_equal(screen.status, said);
+    check_file(path, "// a.c\nint a;\n");
+    act_on_block(1, 3, COMMAND_SAVE, path);
+    assert_true(screen.asks);
+    check_file(path, "// a.c\nint a;\n");
+    act(COMMAND_SAVE, -1, ""); // yes
+    check_file(path, "x\ty\n1\t2\n");
+    unlink(path);
+    snprintf(path, sizeof path, "%s/none/saved.c", folder);
+    act_on_block(1, 2, COMMAND_SAVE, path);
+    assert_non_null(strstr(screen.status, "No such file"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CHAT_TEST(test_a_block_is_copied_as_it_is_used),
+        CHAT_TEST(test_a_quotation_comes_behind_what_is_written),
+        CHAT_TEST(test_code_is_saved_and_a_file_overwritten_only_when_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
