@@ -1,6 +1,7 @@
 #include "ui/block_cursor.h"
 
 #include "ui/clamp.h"
+#include "ui/collapse.h"
 #include "ui/message_blocks.h"
 #include "ui/view.h"
 
@@ -38,41 +39,25 @@ static int rows_of(struct block_cursor *c, const struct view_message *m, size_t 
     return rows;
 }
 
-static bool is_code(const struct lines *l, size_t row) {
-    return l->rows[row].fill_from >= 0 && l->rows[row].fill == ROLE_CODE_GROUND;
-}
-
-struct span {
-    int first, end;
-};
-
-// The rows of the layout that the n-th block of code has, from 1 on; none: there are not so many.
-static struct span code_rows(const struct lines *l, int n) {
-    struct span s = {0};
-    for (size_t row = 0; row < l->n_rows; row++) {
-        if (!is_code(l, row) || (row && is_code(l, row - 1)) || --n) continue;
-        s = (struct span){(int)row, (int)row};
-        while ((size_t)s.end < l->n_rows && is_code(l, (size_t)s.end)) s.end++;
-    }
-    return s;
-}
-
 static bool is_blank(const struct lines *l, int row) {
     const size_t end = (size_t)row + 1 < l->n_rows ? l->rows[row + 1].first_run : l->n_runs;
-    return l->rows[row].first_run == end && !is_code(l, (size_t)row);
+    return l->rows[row].first_run == end && l->rows[row].fill_from < 0;
 }
 
 // In a list the rows before a block may be fewer where it ends earlier; the code before it says by how many.
 static void find_rows(struct block_cursor *c, const struct view_message *m, const struct lines *l, bool ascii) {
     struct message_block b = {0};
-    struct span s = {0};
-    int n = 0, codes = 0, off = 0;
+    struct code_rows s = {0};
+    c->code = 0;
+    int n = 0, codes = 0, from = 0, off = 0;
     while (n < c->at && message_block_next(m->text, m->size, b.end, &b)) {
         const bool code = b.kind == BLOCK_CODE && m->role == VIEW_MODEL, chosen = ++n == c->at;
         if (!code && !chosen) continue;
-        s = (struct span){rows_of(c, m, b.start, c->width, ascii) + off, 0};
+        s = (struct code_rows){rows_of(c, m, b.start, c->width, ascii) + off, 0};
         s.end = rows_of(c, m, b.end, c->width, ascii) + off;
-        const struct span drawn = code ? code_rows(l, ++codes) : (struct span){0};
+        c->code = code ? ++codes : 0;
+        const struct code_rows drawn = code ? collapse_code(l, from) : (struct code_rows){0};
+        if (code) from = drawn.end ? drawn.end : (int)l->n_rows;
         if (drawn.end) off += drawn.end - s.end, s = drawn;
     }
     s.first = clamp(s.first, 0, (int)l->n_rows), s.end = clamp(s.end, s.first, (int)l->n_rows);

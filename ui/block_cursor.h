@@ -13,6 +13,7 @@ struct block_cursor {
     int at;           // from 1 on, which keys before the next draw may lead beyond the last; 0: none
     int count;        // of the message at the last draw; 0: not known
     bool moved;       // it is to come into sight
+    int code;         // which block of code it is, from 1 on; 0: none
     int first, rows;  // of the layout; no rows: the message has no blocks
     uint64_t message; // that these are of, as it was then
     uint32_t revision;

@@ -26,6 +26,7 @@ static const struct {
     {MESSAGE_BLOCK, COMMAND_COPY, "c", NULL, NULL, NULL, "copy", "copy"},
     {MESSAGE_BLOCK, COMMAND_SAVE, "w", NULL, NULL, NULL, "save to a file", "save"},
     {MESSAGE_BLOCK, COMMAND_QUOTE, ">", NULL, NULL, NULL, "quote", "quote"},
+    {MESSAGE_BLOCK, COMMAND_COLLAPSE, "z", NULL, NULL, NULL, "collapse", "collapse"},
     {MESSAGE_SELECTED, COMMAND_SELECT_PREVIOUS, "Up", "k", "↑↓", "Up/Down", "select", ""},
     {MESSAGE_SELECTED, COMMAND_SELECT_NEXT, "Down", "j", "", "", "", ""},
     {MESSAGE_IN_CONTEXT, COMMAND_CONTEXT, "Enter", NULL, NULL, NULL, "go there", "go"},
@@ -55,6 +56,7 @@ static const struct {
     {MESSAGE_SELECTED, COMMAND_EDIT, "Enter", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_TOKENS, "i", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_SAVE, "w", NULL, "", "", "", ""},
+    {MESSAGE_SELECTED, COMMAND_COLLAPSE, "z", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_QUOTE, ">", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_EDITOR, "E", NULL, "", "", "", ""},
 };

@@ -191,6 +191,8 @@ static void click(struct screen *s, void *kept, const struct hit *h) {
         transcript_token_click(t, h->number, h->x);
     } else if (h->kind == HIT_THINKING) {
         transcript_click_thinking(kept, h->number);
+    } else if (h->kind == HIT_COLLAPSE) {
+        transcript_click_collapse(kept, h->number);
     } else if (h->kind == HIT_QUESTION) {
         composer_set(s->composer, s->facts.questions[h->number]);
     } else if (h->kind == HIT_VERSION_PREVIOUS || h->kind == HIT_VERSION_NEXT) {

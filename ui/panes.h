@@ -299,6 +299,7 @@ struct screen_view {
     const struct log_entry *log; // the newest, oldest first
     int n_log;
     const struct sampling *sampling;     // of the current chat, or of the answer compared that is being written
+    int collapse;                        // rows beyond which code and pastes are collapsed; 0: never
     int fan_out;                         // answers that are asked for at once, unless a person says how many
     int knob;                            // enum sampling_knob_id that is chosen
     const struct distribution *distribution; // of the current chat's last token; NULL: not known, or not to be seen

@@ -165,6 +165,12 @@ static void select_block(struct screen *s) {
     else transcript_block_begin(s->transcript, !open);
 }
 
+static void collapse(struct screen *s) {
+    const char *key = keys_name(COMMAND_SELECT_PREVIOUS);
+    if (screen_has_open(s, PANE_SELECT)) transcript_collapse(s->transcript);
+    else screen_say(s, true, "select the message%s%s", *key ? " with " : "", key);
+}
+
 // What comes of it is to be seen, and not what was selected; another answer comes beside those that are compared.
 static void leave_message(struct screen *s, enum ui_command_id id) {
     hand_out(s, id, -1, NULL);
@@ -269,6 +275,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_SELECT_PREVIOUS: select_message(s, -1); return;
     case COMMAND_SELECT_NEXT: select_message(s, 1); return;
     case COMMAND_BLOCK: select_block(s); return;
+    case COMMAND_COLLAPSE: collapse(s); return;
     case COMMAND_EDIT:
     case COMMAND_EDITOR:
     case COMMAND_QUOTE:

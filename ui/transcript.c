@@ -7,6 +7,7 @@
 #include "engine/base/panic.h"
 #include "ui/block_cursor.h"
 #include "ui/clamp.h"
+#include "ui/collapse.h"
 #include "ui/keys.h"
 #include "ui/markdown.h"
 #include "ui/message_search.h"
@@ -29,6 +30,8 @@ struct entry {
     struct token_layout tokens;
     struct token_layout_options options; // that it was made with
     struct thoughts thoughts;
+    struct collapse_parts parts; // that can be collapsed
+    uint32_t parts_version;      // of t->collapse, as of which
 };
 
 struct position {
@@ -55,6 +58,8 @@ struct transcript {
     int selected_at;   // its place among those shown
     char selected_name[NAME];
     struct block_cursor block; // of the selected message
+    struct collapse collapse;
+    bool collapses; // or expands what is selected, at the next draw
     uint64_t edited; // of the last draw; 0: none
     struct token_cursor cursor;
     enum token_colouring colouring;
@@ -97,6 +102,7 @@ void transcript_close(struct transcript *t) {
     free(t->shown_tokens);
     flow_free(&t->flow);
     block_cursor_free(&t->block);
+    collapse_free(&t->collapse);
     message_search_free(&t->search);
     free(t);
 }
@@ -210,6 +216,16 @@ static void keep_selected(struct transcript *t, const struct screen_view *v) {
     if (name) snprintf(t->selected_name, sizeof t->selected_name, "%s", name);
 }
 
+// ---- what is collapsed ----
+
+void transcript_collapse(struct transcript *t) { t->collapses = true; }
+
+void transcript_click_collapse(struct transcript *t, int part) {
+    const struct entry *e = &t->entries[part / COLLAPSE_PARTS];
+    const int at = part % COLLAPSE_PARTS;
+    if (at < e->parts.n) collapse_toggle(&t->collapse, e->id, e->parts.at[at].code);
+}
+
 // ---- the token cursor ----
 
 struct token_cursor *transcript_token_cursor(struct transcript *t) {
@@ -291,6 +307,12 @@ static bool serves(const struct entry *e, const struct view_message *m, bool by_
                           own->without_colours == o->without_colours));
 }
 
+static void find_parts(const struct transcript *t, struct entry *e, const struct view_message *m) {
+    e->parts_version = t->collapse.version;
+    if (e->by_token) e->parts.n = 0;
+    else collapse_find(&t->collapse, m, &e->layout.lines, &e->parts);
+}
+
 static struct entry *text_entry_of(struct drawing *p, int index) {
     const struct view_message *m = &p->view->messages[index];
     struct entry *e = &p->t->entries[index];
@@ -304,8 +326,10 @@ static struct entry *text_entry_of(struct drawing *p, int index) {
                                                  .marked = m->id == p->t->cursor.message ? p->t->cursor.at : -1};
     if (e->valid && serves(e, m, by_token, &options) && e->id == m->id && e->revision == m->revision &&
         e->version == m->version && e->role == m->role && e->width == p->area.width && e->ascii == ascii &&
-        e->streaming == m->streaming)
+        e->streaming == m->streaming) {
+        if (e->parts_version != p->t->collapse.version) find_parts(p->t, e, m);
         return e;
+    }
     e->id = m->id, e->revision = m->revision, e->version = m->version, e->role = m->role;
     e->width = p->area.width, e->ascii = ascii, e->streaming = m->streaming, e->valid = true;
     p->t->layouts++;
@@ -315,6 +339,7 @@ static struct entry *text_entry_of(struct drawing *p, int index) {
         markdown_layout(&e->layout, m->text, m->size,
                         (struct markdown_options){.width = e->width, .ascii = ascii, .streaming = m->streaming});
     else layout_plain(p->t, e, m);
+    find_parts(p->t, e, m);
     return e;
 }
 
@@ -340,7 +365,8 @@ static int thinking_rows(const struct drawing *p, const struct entry *e, const s
 static const struct lines *lines_of(const struct entry *e) { return e->by_token ? &e->tokens.lines : &e->layout.lines; }
 
 static int text_rows(const struct entry *e, const struct view_message *m) {
-    return lines_of(e)->n_rows ? (int)lines_of(e)->n_rows : e->by_token || !thinks(m);
+    const int rows = (int)lines_of(e)->n_rows;
+    return rows ? collapse_rows(&e->parts, rows) : e->by_token || !thinks(m);
 }
 
 static int heading_rows(const struct view_message *m) { return m->role != VIEW_NOTICE && !m->bare && !m->waiting; }
@@ -436,8 +462,9 @@ static struct place with_block(struct drawing *p, struct place place) {
     b->height = p->area.height;
     block_cursor_place(b, m, lines_of(e), p->area.width, p->f->canvas->ascii);
     if (!b->moved || e->by_token) return place;
-    const int extra = b->first ? 0 : before;
-    return with_rows(p, (struct place){message, before + b->first - extra}, b->rows + extra, place);
+    const int first = collapse_in_sight(&e->parts, b->first), extra = first ? 0 : before;
+    const int rows = collapse_in_sight(&e->parts, b->first + b->rows) - first;
+    return with_rows(p, (struct place){message, before + first - extra}, rows + extra, place);
 }
 
 // While a message is selected, what arrives behind it does not move it.
@@ -481,10 +508,31 @@ static struct place with_match(struct drawing *p, struct position *at, struct pl
     if (!s->needle.count || !s->moved || message < 0) return place;
     const struct view_message *m = &p->view->messages[message];
     const struct entry *e = entry_of(p, message);
-    const int row = heading_rows(m) + thinking_rows(p, e, m) + message_search_row(s, lines_of(e));
+    const int found = message_search_row(s, lines_of(e)), hides = collapse_hides(&e->parts, found);
+    if (hides >= 0) { // it is to be seen
+        collapse_toggle(&p->t->collapse, m->id, e->parts.at[hides].code);
+        e = entry_of(p, message);
+    }
+    const int row = heading_rows(m) + thinking_rows(p, e, m) + collapse_in_sight(&e->parts, found);
     const struct place match = {message, row}, end = moved(p, place, p->area.height);
     s->moved = at->follow = false;
     return !place_before(match, place) && place_before(match, end) ? place : moved(p, match, -p->area.height / 2);
+}
+
+// What is selected: the block of code, otherwise the message.
+static void collapse_selected(struct drawing *p) {
+    struct transcript *t = p->t;
+    const struct view_message *m = t->selected ? &p->view->messages[t->selected_at] : NULL;
+    t->collapse.version += t->collapse.longest != p->view->collapse;
+    t->collapse.longest = p->view->collapse;
+    if (t->collapses && m) {
+        if (t->block.at)
+            block_cursor_place(&t->block, m, lines_of(entry_of(p, t->selected_at)), p->area.width,
+                               p->f->canvas->ascii);
+        collapse_toggle(&t->collapse, m->id, t->block.at ? t->block.code : 0);
+        t->show_selected = true;
+    }
+    t->collapses = false;
 }
 
 // *ends: the end is in sight.
@@ -597,9 +645,40 @@ static void draw_waiting(struct drawing *p, int y, const struct view_message *m)
     frame_hit(p->f, (struct rect){p->area.x, y, p->area.width, 1}, HIT_WAITING, m->waiting - 1);
 }
 
-static void draw_text_row(struct drawing *p, int y, const struct entry *e, const struct view_message *m, int row) {
+// "… 41 more rows" in place of them.
+static void draw_more(struct drawing *p, int y, const struct collapse_part *part) {
+    const struct rect line = {p->area.x, y, p->area.width, 1};
+    char text[48];
+    snprintf(text, sizeof text, "%s %d more rows", p->f->canvas->ascii ? "..." : "…", part->end - part->hidden);
+    canvas_cut(p->f->canvas, rect_after(line, part->code != 0), view_style(ROLE_ACCENT), text);
+}
+
+// Where a part begins that can be collapsed, a mark in the blank column before it.
+static void draw_parts_at(struct drawing *p, int y, const struct entry *e, int index, int row, int more) {
+    const struct rect column = {p->area.x - 1, y, 1, 1};
+    for (int i = 0; i < e->parts.n; i++) {
+        const struct collapse_part *part = &e->parts.at[i];
+        const bool begins = part->first == row && i != more, whole = i == more;
+        if (begins && column.x >= 0)
+            canvas_symbol(p->f->canvas, column, column.x, y, view_style(ROLE_DIM), part->closed ? "▸" : "▾",
+                          part->closed ? '>' : 'v');
+        if (begins || whole)
+            frame_hit(p->f, (struct rect){column.x, y, whole ? p->area.width + 1 : 1, 1}, HIT_COLLAPSE,
+                      index * COLLAPSE_PARTS + i);
+    }
+}
+
+static void draw_text_row(struct drawing *p, int y, const struct entry *e, int index, int row) {
+    const struct view_message *m = &p->view->messages[index];
     struct rect a = p->area;
     const struct lines *l = lines_of(e);
+    int more;
+    row = collapse_row(&e->parts, row, &more);
+    draw_parts_at(p, y, e, index, row, more);
+    if (more >= 0) {
+        draw_more(p, y, &e->parts.at[more]);
+        return;
+    }
     if (m->waiting) {
         draw_waiting(p, y, m);
         return;
@@ -657,8 +736,11 @@ static void draw_mark(struct drawing *p, int y) {
 // The rows of the block chosen in it, otherwise all of it.
 static bool is_marked(const struct drawing *p, const struct entry *e, const struct view_message *m, int text_row) {
     const struct block_cursor *b = &p->t->block;
+    int more;
     if (m->id != p->t->selected) return m->edited;
-    return !b->at || e->by_token || (text_row >= b->first && text_row < b->first + b->rows);
+    if (!b->at || e->by_token) return true;
+    const int row = text_row < 0 ? text_row : collapse_row(&e->parts, text_row, &more);
+    return row >= b->first && row < b->first + b->rows;
 }
 
 static void draw_line(struct drawing *p, int y, struct place at) {
@@ -671,7 +753,7 @@ static void draw_line(struct drawing *p, int y, struct place at) {
     if (marked && row < thinking + text + (m->note != NULL)) draw_mark(p, y);
     if (row < 0) draw_heading(p, y, at.message);
     else if (row < thinking) draw_thinking_row(p, y, e, at.message, row);
-    else if ((row -= thinking) < text) draw_text_row(p, y, e, m, row);
+    else if ((row -= thinking) < text) draw_text_row(p, y, e, at.message, row);
     else if (m->note && row == text)
         draw_parts(p, (struct rect){p->area.x, y, p->area.width, 1}, view_style(ROLE_DIM), m->note);
 }
@@ -704,6 +786,7 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     make_room(t, v->n_messages);
     keep_selected(t, v);
     forget_positions(t, v);
+    collapse_selected(&p);
     struct position *at = position_of(t, view_chat_id(v));
     bool ends;
     struct place place = scrolled(&p, at, &ends);

@@ -1,7 +1,8 @@
 // Transcript: the messages of the chat on screen, laid out and scrolled.
 //
 // A message is laid out when it comes into sight and again only when its revision, role or the width changes; the one
-// that streams goes on where it stopped (markdown.h, thoughts.h). What a model thought is one line until it is opened.
+// that streams goes on where it stopped (markdown.h, thoughts.h). What a model thought is one line until it is opened;
+// messages and code may be collapsed (collapse.h).
 // The position of every chat is kept as a message and a line in it, so that text which arrives below, or a resize,
 // moves nothing; only a chat at its end follows its end. A message may be selected: it is marked, comes into sight, and
 // stays there whatever arrives.
@@ -41,6 +42,10 @@ void transcript_block_begin(struct transcript *t, bool last);
 void transcript_block_end(struct transcript *t);
 bool transcript_block_step(struct transcript *t, int step);
 int transcript_block(const struct transcript *t); // from 1 on; 0: the whole message is selected
+
+// Collapses the selected message or the block of code chosen in it to its first rows, or expands it again.
+void transcript_collapse(struct transcript *t);
+void transcript_click_collapse(struct transcript *t, int part); // of a hit of the last draw
 
 // The token cursor: the answer that it is on is laid out token by token. It begins on the message that is selected,
 // otherwise on the last one in sight whose tokens are known; false when there is none.

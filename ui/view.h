@@ -8,7 +8,8 @@
 #include "ui/screen.h"
 
 // number: the command, likewise of a choice, chat, knob, row of a list, question, index of a message of the transcript,
-// place in the line of those that wait, row of the answer that has the token cursor
+// place in the line of those that wait, row of the answer that has the token cursor, part to
+// collapse (transcript.h)
 enum hit_kind {
     HIT_COMMAND,
     HIT_CHAT,
@@ -21,7 +22,8 @@ enum hit_kind {
     HIT_VERSION_PREVIOUS,
     HIT_VERSION_NEXT,
     HIT_WAITING,
-    HIT_TOKEN
+    HIT_TOKEN,
+    HIT_COLLAPSE
 };
 struct hit {
     struct rect area;

@@ -98,6 +98,8 @@ enum setting_place {
       "when the context is full: drop the oldest messages, ask, or stop")                                              \
     X(read_ahead, int, "read-ahead", 0, SETTING_CHOICE, "off|on", 0, 0, IN_CHAT | IN_FILE,                             \
       "read the message being typed ahead, while nothing else runs")                                                   \
+    X(collapse, int, "collapse", 0, SETTING_INT, "ROWS", 0, 10000, IN_CHAT | IN_FILE,                                  \
+      "collapse code and pastes that are longer (0: only when asked)")                                                 \
     X(ask_quit, int, "ask-quit", 0, SETTING_CHOICE, "off|on", 0, 0, IN_CHAT | IN_FILE,                                 \
       "ask before quitting while answers are running")                                                                 \
     X(stops, struct text_list, "stop", 0, SETTING_TEXTS, "TEXT", 0, 0, OF_TALK,                                        \

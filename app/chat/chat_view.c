@@ -321,6 +321,7 @@ void chat_show(struct chat *c) {
         .time = f ? &c->time : NULL,
         .sampling = chat_sampling(c),
         .fan_out = c->p.settings->fan_out,
+        .collapse = c->p.settings->collapse,
         .writing = asked_guess(screen_message_size(c->screen)),
         .knob = c->knob,
         .questions = guide_questions,
