@@ -1,7 +1,5 @@
 #include "ui/layout.h"
 
-#include <stdbool.h>
-
 #include "ui/clamp.h"
 
 enum {
@@ -106,6 +104,11 @@ struct layout layout_make(int width, int height, uint32_t wanted, int composer_l
     }
     layout_chat(&l, (struct rect){left, 0, width - left - right, body}, composer_lines);
     return l;
+}
+
+struct layout layout_read(int width, int height) {
+    const struct rect all = {0, 0, width, height};
+    return (struct layout){.panes = {[PANE_CHAT] = all}, .transcript = all, .bare = true};
 }
 
 uint32_t layout_default_panes(int width, int height) {

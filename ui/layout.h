@@ -3,6 +3,7 @@
 #ifndef CONFAB_UI_LAYOUT_H
 #define CONFAB_UI_LAYOUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ui/canvas.h"
@@ -11,6 +12,7 @@
 struct layout {
     struct rect panes[PANES_END];   // with borders; width 0: not shown (not wanted, or dropped for lack of room)
     struct rect transcript, rule, composer; // inside PANE_CHAT
+    bool bare;                    // the transcript from its first column on
     struct rect sampling;         // the bottom line; height 0 when dropped
 };
 
@@ -19,6 +21,7 @@ struct layout {
 // all of them lie in one column at the left. When room is short panes drop, the highest rank first, then the borders,
 // then the sampling line.
 struct layout layout_make(int width, int height, uint32_t wanted, int composer_lines);
+struct layout layout_read(int width, int height); // the transcript alone
 
 // The panes shown where nobody has chosen: those with ample room.
 uint32_t layout_default_panes(int width, int height);

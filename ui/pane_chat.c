@@ -177,7 +177,7 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
         draw_gauge(f, (struct rect){box.x + 2, box.y + box.height - 1, box.width - 4, 1});
     }
     bool compared = v->n_columns; // its place is theirs
-    draw_rule(f, compared ? TRANSCRIPT_AT_END : transcript_draw(kept, f, view_padded(f->layout->transcript)));
+    draw_rule(f, compared ? TRANSCRIPT_AT_END : transcript_draw(kept, f, f->layout->bare ? f->layout->transcript : view_padded(f->layout->transcript)));
 }
 
 static void click(struct screen *s, void *kept, const struct hit *h) {

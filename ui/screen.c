@@ -38,7 +38,7 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     for (int p = 0; p < PANE_COUNT; p++)
         if (pane_actions[p]->keeps) s->kept[p] = xcalloc(1, pane_actions[p]->keeps);
     s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path, o->worker);
-    s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->kept[PANE_TOKENS] = s->transcript = transcript_open();
+    s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->kept[PANE_TOKENS] = s->kept[PANE_READ] = s->transcript = transcript_open();
     s->stack[s->n_stack++] = PANE_COMPOSER;
     completion_open(&s->completion, o->reader);
     bind_keys(s);
@@ -284,6 +284,10 @@ static bool without_colours(const struct screen *s) {
 }
 
 static void make_layout(struct screen *s, int width, int height) {
+    if (screen_has_open(s, PANE_READ)) {
+        s->layout = layout_read(width, height);
+        return;
+    }
     if (!s->panes_chosen) s->panes = layout_default_panes(width, height);
     s->layout = layout_make(width, height, s->panes, 1);
     int lines = 0, columns = view_padded(s->layout.composer).width;
@@ -331,12 +335,15 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
         if (s->layout.panes[p].width) draw_pane(s, (enum pane_id)p, s->layout.panes[p]);
     struct rect message = view_padded(s->layout.composer);
     draw_pane(s, PANE_CHAT, s->layout.panes[PANE_CHAT]);
-    draw_pane(s, PANE_SAMPLING, s->layout.sampling);
-    draw_pane(s, PANE_COMPOSER, message);
+    if (!s->layout.bare) {
+        draw_pane(s, PANE_SAMPLING, s->layout.sampling);
+        draw_pane(s, PANE_COMPOSER, message);
+    }
     if (s->n_stack == 1) completion_draw(&s->completion, &s->frame);
     for (int i = 1; i < s->n_stack; i++)
         draw_pane(s, s->stack[i], pane_actions[s->stack[i]]->rows ? message : (struct rect){0, 0, width, height});
     s->frame.view = NULL; // borrowed for this call only
     terminal_draw(s->terminal, &s->canvas, &s->theme, s->frame.cursor_x, s->frame.cursor_y);
+    terminal_mouse(s->terminal, !s->layout.bare);
     if (s->titles) window_set_title(&s->window, s->terminal, s->facts.title);
 }

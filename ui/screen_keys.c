@@ -141,6 +141,14 @@ static void toggle_pane(struct screen *s, enum pane_id pane) {
     else screen_open_pane(s, pane);
 }
 
+// Alone on the screen: what else is open would lie over it.
+static void read_alone(struct screen *s) {
+    const char *key = keys_name(COMMAND_READ);
+    s->n_stack = 1;
+    screen_open_pane(s, PANE_READ);
+    screen_say(s, false, "%s%sEsc leaves the transcript", key, *key ? " or " : "");
+}
+
 // Below the last message there is the one being written.
 static void select_message(struct screen *s, int step) {
     bool open = screen_has_open(s, PANE_SELECT);
@@ -249,6 +257,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_NEWLINE: composer_newline(s->composer); return;
     case COMMAND_HELP: toggle_pane(s, PANE_HELP); return;
     case COMMAND_PALETTE: toggle_pane(s, PANE_PALETTE); return;
+    case COMMAND_READ: read_alone(s); return;
     case COMMAND_SLOW: toggle_pane(s, PANE_SLOW); return;
     case COMMAND_GRAPHS: toggle_pane(s, PANE_GRAPHS); return;
     case COMMAND_KV_MAP: toggle_pane(s, PANE_KV_MAP); return;

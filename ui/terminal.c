@@ -43,6 +43,8 @@ struct terminal {
     size_t n_unsent;
     char *copied;
     bool behind; // it shows less than was drawn
+    bool mouse_lent;
+    int mouse_takes; // hold.takes as of which
 };
 
 // ---- taking the terminal over and giving it back ----
@@ -402,4 +404,12 @@ bool terminal_write(struct terminal *t, const char *bytes, size_t size) {
     if (t->n_unsent < size) return !t->ended; // the rest follows
     t->n_unsent = 0;
     return false;
+}
+
+void terminal_mouse(struct terminal *t, bool ours) {
+    static const char on[] = "\033[?1000h\033[?1006h", off[] = "\033[?1006l\033[?1000l";
+    if (t->mouse_takes != hold.takes) t->mouse_lent = false; // it was asked for with all else
+    t->mouse_takes = hold.takes;
+    if (t->mouse_lent == !ours) return;
+    if (terminal_write(t, ours ? on : off, sizeof on - 1)) t->mouse_lent = !ours;
 }

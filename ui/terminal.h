@@ -60,6 +60,7 @@ void terminal_reclaim(struct terminal *t);
 bool terminal_lent(const struct terminal *t);
 bool terminal_unicode(const struct terminal *t); // the locale is UTF-8
 int terminal_colours(const struct terminal *t); // 1 (mono), 16, 256 or 1 << 24
+void terminal_mouse(struct terminal *t, bool ours); // otherwise its buttons are the terminal's own
 bool terminal_write(struct terminal *t, const char *bytes, size_t size); // for OSC only; false: none of it goes
 // How often it was taken over, each time with its window's title put aside; 0: it has none.
 unsigned terminal_taken(const struct terminal *t);
