@@ -33,6 +33,7 @@
     X(COMMAND_SELECT_NEXT, "select-next", "Ctrl+Down", "Messages", "select the message below")                         \
     X(COMMAND_BLOCK, "block", "Alt+H", "Messages", "select blocks of the message: code, tables, paragraphs")           \
     X(COMMAND_COLLAPSE, "collapse", "", "Messages", "collapse or expand the selected message or block of code")        \
+    X(COMMAND_LINKS, "links", "", "Messages", "show where the links of the message lead to, and open one")             \
     X(COMMAND_QUOTE, "quote", "", "Messages", "quote the selected message or block in the one being written")          \
     X(COMMAND_SAVE, "save", "", "Messages", "save the selected code block or message to a file")                       \
     X(COMMAND_COPY_ALL, "copy-all", "", "Messages", "copy the whole chat as Markdown")                                 \

@@ -56,6 +56,7 @@ static const struct {
     {MESSAGE_SELECTED, COMMAND_EDIT, "Enter", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_TOKENS, "i", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_SAVE, "w", NULL, "", "", "", ""},
+    {MESSAGE_SELECTED, COMMAND_LINKS, "o", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_COLLAPSE, "z", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_QUOTE, ">", NULL, "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_EDITOR, "E", NULL, "", "", "", ""},

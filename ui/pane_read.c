@@ -25,7 +25,10 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     f->cursor_x = f->cursor_y = -1;
     if (!f->status.text) return;
     canvas_fill(f->canvas, last, view_style(ROLE_TEXT), ' ');
-    canvas_cut(f->canvas, last, view_style(f->status.fading ? ROLE_DIM : f->status.bad ? ROLE_BAD : ROLE_ACCENT),
+    canvas_cut(f->canvas, last,
+               view_style(f->status.fading ? ROLE_DIM
+                          : f->status.bad  ? ROLE_BAD
+                                           : ROLE_ACCENT),
                f->status.text);
 }
 

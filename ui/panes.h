@@ -56,6 +56,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(CONTEXT, context, "context", COMMAND_CONTEXT)                                                                    \
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
     X(COMPARE, compare, "side by side", COMMAND_COMPARE)                                                               \
+    X(LINKS, links, "links", COMMAND_LINKS)                                                                            \
     X(READ, read, "", COMMAND_READ)                                                                                    \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \
     X(DIALOG, dialog, "", COMMAND_COUNT)

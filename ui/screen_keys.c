@@ -7,6 +7,7 @@
 #include "ui/keys.h"
 #include "ui/pane_compare.h"
 #include "ui/pane_dialog.h"
+#include "ui/pane_links.h"
 #include "ui/pane_models.h"
 #include "ui/pane_search.h"
 #include "ui/pane_settings.h"
@@ -284,6 +285,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_SELECT_PREVIOUS: select_message(s, -1); return;
     case COMMAND_SELECT_NEXT: select_message(s, 1); return;
     case COMMAND_BLOCK: select_block(s); return;
+    case COMMAND_LINKS: links_open(s, subject(s)); return;
     case COMMAND_COLLAPSE: collapse(s); return;
     case COMMAND_EDIT:
     case COMMAND_EDITOR:

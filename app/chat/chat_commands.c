@@ -432,6 +432,7 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_VERSION_NEXT] = chat_version_next,
         [COMMAND_COPY] = chat_copy,
         [COMMAND_COPY_ALL] = chat_copy_all,
+        [COMMAND_LINKS] = chat_link_open,
         [COMMAND_QUOTE] = chat_quote,
         [COMMAND_SAVE] = chat_save,
         [COMMAND_KNOB_NEXT] = command_knob_next,

@@ -148,6 +148,9 @@ void chat_quote(struct chat *c, const struct ui_command *command);
 void chat_save(struct chat *c, const struct ui_command *command); // command->text: the path
 void chat_save_close(struct chat *c);
 
+// chat_links.c
+void chat_link_open(struct chat *c, const struct ui_command *command); // command->text: the address
+
 // chat_fan_out.c
 void chat_fan_out(struct chat *c, const struct ui_command *command); // command->text: how many answers, or their knobs
 void chat_compare(struct chat *c, const struct ui_command *command);

@@ -3,10 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "engine/base/panic.h"
 #include "engine/base/reader.h"
 #include "tests/unit/chat_fixture.h"
 
@@ -78,10 +80,37 @@ static void test_code_is_saved_and_a_file_overwritten_only_when_asked(void **sta
     assert_non_null(strstr(screen.status, "No such file"));
 }
 
+static void test_links_are_opened_by_the_desktops_program_alone(void **state) {
+    (void)state;
+    char program[128], opened[128], path[256], *before = getenv("PATH");
+    snprintf(program, sizeof program, "%s/xdg-open", folder);
+    snprintf(opened, sizeof opened, "%s/opened", folder);
+    char *kept = before ? xstrdup(before) : NULL;
+    FILE *f = fopen(program, "w");
+    assert_non_null(f);
+    fprintf(f, "#!/bin/sh\nprintf %%s \"$1\" > %s.part && mv %s.part %s\n", opened, opened, opened);
+    assert_int_equal(fclose(f) || chmod(program, 0700), 0);
+    snprintf(path, sizeof path, "%s:/usr/bin:/bin", folder);
+    setenv("PATH", path, 1);
+    act(COMMAND_LINKS, -1, "file:///etc/passwd");
+    assert_non_null(strstr(screen.status, "not opened"));
+    act(COMMAND_LINKS, -1, "https://a.org/'$(x)");
+    assert_string_equal(screen.status, "opening https://a.org/'$(x)");
+    for (int i = 0; i < 1000 && access(opened, F_OK); i++) usleep(10000);
+    check_file(opened, "https://a.org/'$(x)");
+    unlink(opened), unlink(program);
+    setenv("PATH", "/nonexistent", 1);
+    act(COMMAND_LINKS, -1, "https://a.org");
+    assert_non_null(strstr(screen.status, "no xdg-open"));
+    if (kept) setenv("PATH", kept, 1);
+    free(kept);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         CHAT_TEST(test_a_block_is_copied_as_it_is_used),
         CHAT_TEST(test_a_quotation_comes_behind_what_is_written),
+        CHAT_TEST(test_links_are_opened_by_the_desktops_program_alone),
         CHAT_TEST(test_code_is_saved_and_a_file_overwritten_only_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
