@@ -31,7 +31,7 @@
     X(COMMAND_IMPORT, "import", "", "Chats", "import chats from a JSON file")                                          \
     X(COMMAND_SELECT_PREVIOUS, "select-previous", "Ctrl+Up", "Messages", "select the message above")                   \
     X(COMMAND_SELECT_NEXT, "select-next", "Ctrl+Down", "Messages", "select the message below")                         \
-    X(COMMAND_BLOCK, "block", "Alt+H", "Messages", "select blocks of the message: code, tables, paragraphs")           \
+    X(COMMAND_BLOCK, "block", "Alt+;", "Messages", "select blocks of the message: code, tables, paragraphs")           \
     X(COMMAND_COLLAPSE, "collapse", "", "Messages", "collapse or expand the selected message or block of code")        \
     X(COMMAND_LINKS, "links", "", "Messages", "show where the links of the message lead to, and open one")             \
     X(COMMAND_QUOTE, "quote", "", "Messages", "quote the selected message or block in the one being written")          \
@@ -90,7 +90,7 @@
     X(COMMAND_KV_MAP, "kv-map", "Alt+M", "Screen", "show the pages of the KV cache and what is in them")               \
     X(COMMAND_PANES, "panes", "F10", "Screen", "cycle through the presets of panes")                                   \
     X(COMMAND_MEASURE, "measure", "", "Screen", "measure this machine's limits again")                                 \
-    X(COMMAND_READ, "read", "Alt+0", "Screen", "show the transcript alone, for the terminal's own selection")          \
+    X(COMMAND_READ, "read", "Alt+0", "Screen", "show the transcript alone, for selecting with the mouse")             \
     X(COMMAND_ASCII, "ascii", "", "Screen", "toggle plain ASCII characters")                                           \
     X(COMMAND_REDRAW, "redraw", "Ctrl+L", "Screen", "redraw the screen")                                               \
     X(COMMAND_INTERRUPT, "interrupt", "Ctrl+C", "Answers",                                                             \
