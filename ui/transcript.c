@@ -530,7 +530,8 @@ static void collapse_selected(struct drawing *p) {
             block_cursor_place(&t->block, m, lines_of(entry_of(p, t->selected_at)), p->area.width,
                                p->f->canvas->ascii);
         collapse_toggle(&t->collapse, m->id, t->block.at ? t->block.code : 0);
-        t->show_selected = true;
+        if (t->block.at) t->block.moved = true;
+        else t->show_selected = true;
     }
     t->collapses = false;
 }
