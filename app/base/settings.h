@@ -110,6 +110,8 @@ enum setting_place {
       "sampling knobs that /preset NAME sets, such as cold temp=0.2 top-k=20")                                         \
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "colour theme")                        \
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with ASCII characters only")         \
+    X(plain, bool, "plain", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE | ON_STARTING,                              \
+      "chat in lines, without a screen, as for screen readers (TERM=dumb: always)")                                   \
     X(panes, uint32_t, "panes", 0, SETTING_PANES, "DIGITS", 0, 0, IN_CHAT | IN_FILE,                                   \
       "panes to show beside the chat, such as 124, or none")                                                           \
     X(notify, int, "notify", 0, SETTING_CHOICE, NOTIFY_CHOICES, 0, 0, IN_CHAT | IN_FILE,                               \

@@ -9,6 +9,7 @@
 #include "app/base/file_fault.h"
 #include "app/chat/chat.h"
 #include "app/commands/command.h"
+#include "app/commands/plain.h"
 #include "app/models/model.h"
 #include "app/models/model_host.h"
 #include "engine/base/clock.h"
@@ -78,6 +79,7 @@ static struct model_host *host_start(const struct settings *s, struct status *st
 int command_chat(const struct settings *given, int n_arguments, char **arguments) {
     (void)n_arguments, (void)arguments;
     struct status st = {0};
+    if (plain_wanted(given)) return plain_run(given, &st) ? EXIT_DONE : command_fail(&st);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         status_fail(&st, STATUS_USAGE, "the chat screen needs a terminal (see `confab run --help` for scripts)");
         return command_fail(&st);

@@ -65,6 +65,28 @@ static void assert_fails(struct result r, int status, const char *why) {
     result_free(&r);
 }
 
+static void test_a_chat_in_lines(void **state) {
+    (void)state;
+    struct result r =
+        shell_format("export XDG_DATA_HOME=%s/plain; printf 'Hello\\n/temp 0.4\\n/nosuch\\n//x\\nHow do I quit?\\n'"
+                     " | confab --plain",
+                     folder);
+    assert_int_equal(r.status, 0);
+    static const char *const lines[] = {"temp is 0.4", "unknown command '/nosuch'", "> /x\n", "> How do I quit?\n",
+                                        "Ctrl+Q"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (!strstr(r.output, lines[i])) fail_msg("no \"%s\" in:\n%s", lines[i], r.output);
+    assert_null(strchr(r.output, '\033'));
+    free(r.output);
+    r = shell_format(
+        "export XDG_DATA_HOME=%s/plain; printf '/chats\\n/open 2\\n/again\\n/quit\\nnever read' | confab --plain",
+        folder);
+    assert_int_equal(r.status, 0);
+    assert_non_null(strstr(r.output, "2 Hello"));
+    assert_non_null(strstr(r.output, "Hello, 6 messages"));
+    free(r.output);
+}
+
 static void test_wrong_command_lines(void **state) {
     (void)state;
     assert_fails(shell("confab frobnicate"), 2, "frobnicate");
@@ -531,6 +553,7 @@ static int setup(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_chat_in_lines),
         cmocka_unit_test(test_wrong_command_lines),
         cmocka_unit_test(test_an_empty_prompt_is_an_error),
         cmocka_unit_test(test_several_answers_follow_each_other),
