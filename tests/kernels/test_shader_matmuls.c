@@ -15,6 +15,7 @@
 
 #include "tests/kernels/blas_reference.h"
 #include "tests/kernels/shader_matrices.h"
+#include "tests/unit/cases.h"
 
 // ---- embeddings ----
 
@@ -114,7 +115,7 @@ static void check_matmul(const struct matmul *m) {
 // is in test_embed.
 static void check_formats(bool tiled, int at_once, int rows, int n) {
     static const int formats[] = {BLOCK_F32, BLOCK_F16, BLOCK_Q8_0, BLOCK_Q4_K, BLOCK_Q2_K, BLOCK_Q6_K, BLOCK_IQ3_S};
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i += CASE_STEP) {
         const int format = formats[i];
         const int block = (int)block_formats[format].elements, odd = block == 1 ? 77 : 3 * block;
         check_matmul(&(struct matmul){format, rows, odd, n, at_once, tiled, .scale = 1});

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
+#include "tests/unit/cases.h"
 #include "tests/unit/opened_backend.h"
 #include "tests/unit/tiny_families.h"
 #include "tests/unit/tiny_model.h"
@@ -143,7 +144,7 @@ static void check_pieces(const struct subject *s, int type, const float *want) {
 
 static void test_pieces_do_not_matter(void **state) {
     (void)state;
-    for (int i = 0; i < SUBJECTS; i++)
+    for (int i = 0; i < SUBJECTS; i += CASE_STEP)
         for (int type = 0; type < KV_TYPES; type++) {
             struct opened *one = open_how(&subjects[i], (struct how){type, 1, false});
             float *want = run_chunks(one, 0, 500);
@@ -156,7 +157,7 @@ static void test_pieces_do_not_matter(void **state) {
 // Three sequences of different lengths decode together; the first begins when the others are long.
 static void test_neighbours_do_not_matter(void **state) {
     (void)state;
-    for (int i = 0; i < SUBJECTS; i += 3)
+    for (int i = 0; i < SUBJECTS; i += 3 * CASE_STEP)
         for (int type = 0; type < KV_TYPES; type++) {
             struct opened *o = open_how(&subjects[i], (struct how){type, 2, false});
             float *alone[SEQUENCES];
@@ -187,7 +188,7 @@ static void test_neighbours_do_not_matter(void **state) {
 static void test_instruction_sets_agree(void **state) {
     (void)state;
     const char *const names[] = {"avx2", "scalar"};
-    for (int i = 1; i < SUBJECTS; i += 4)
+    for (int i = 1; i < SUBJECTS; i += 4 * CASE_STEP)
         for (int type = 0; type < KV_TYPES; type++) {
             struct opened *best = open_how(&subjects[i], (struct how){type, 2, false});
             float *want = run_chunks(best, 0, N_TOKENS);
@@ -209,7 +210,7 @@ static void test_instruction_sets_agree(void **state) {
 static void test_types_are_near_exact(void **state) {
     (void)state;
     const double limits[KV_TYPES] = {1e-5, 1e-4, 1e-3, 3e-2};
-    for (int i = 0; i < SUBJECTS - 3; i++) {
+    for (int i = 0; i < SUBJECTS - 3; i += CASE_STEP) {
         struct opened *exact = open_how(&subjects[i], (struct how){0, 2, true});
         float *want = run_chunks(exact, 0, N_TOKENS);
         for (int type = 0; type < KV_TYPES; type++) {

@@ -16,6 +16,7 @@
 #ifdef CONFAB_VULKAN
 #include "engine/vulkan/device.h"
 #endif
+#include "tests/unit/cases.h"
 #include "tests/unit/opened_backend.h"
 #include "tests/unit/opened_model.h"
 #include "tests/unit/scheduler_bench.h"
@@ -147,7 +148,7 @@ static void check_like_cpu(const struct opened_model *s, struct backend_params p
 static void test_every_family(void **state) {
     (void)state;
     const struct plan plan = on(device_ops(), (struct backend_params){0});
-    for (int i = 0; i < tiny_family_count; i++) {
+    for (int i = 0; i < tiny_family_count; i += CASE_STEP) {
         struct opened_model s;
         if (tiny_families[i].n_layer > 8) continue;
         open_shape(&s, tiny_families[i]);
@@ -391,7 +392,7 @@ static void test_widened(void **state) {
         open_tiny(&s, options[i]);
         check_widened(device, &s, block_formats[options[i].format].name);
     }
-    for (int i = 0; i < tiny_family_count; i++) {
+    for (int i = 0; i < tiny_family_count; i += CASE_STEP) {
         struct tiny_shape shape = tiny_families[i];
         if (strcmp(shape.name, "gpt-oss") && strcmp(shape.name, "qwen2moe")) continue;
         shape.format = BLOCK_Q8_0;
