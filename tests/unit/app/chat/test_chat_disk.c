@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "engine/base/machine_use.h"
 #include "tests/unit/chat_fixture.h"
 
 // From now on a system call that has to do with files ends the process, if this thread makes it.
@@ -38,8 +39,9 @@ static void forbid_files(void) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(77);
 }
 
-// What the system says of memory lies in no file on a disk.
+// What the system says of itself lies in no file on a disk.
 uint64_t machine_memory_free(void) { return 1ull << 40; }
+struct machine_use machine_use_now(void) { return (struct machine_use){0}; }
 
 static void converse(void) {
     act(COMMAND_SEND, -1, "first question");
