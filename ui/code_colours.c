@@ -293,7 +293,6 @@ static const struct code_language languages[] = {
      .keywords = " and cmp die do else elsif eq for foreach ge gt if last le lt my ne next no not or our package print "
                  "redo require return sub undef unless until use while "},
     {.names = " r julia jl ",
-     .is = 0,
      .comments = {"#"},
      .delimited = {{"#=", "=#", COMMENT, false}, {"\"\"\"", "\"\"\"", STRING, true}},
      .quotes = "\"'",

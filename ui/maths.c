@@ -459,7 +459,7 @@ static void letters(struct tex *t, struct flow *out, const struct pair *pairs, i
 static void accent(struct tex *t, struct flow *out, const char *mark) {
     struct flow f = argument(t);
     bool single = f.size && character_size(f.text, f.size) == f.size;
-    put_bracketed(out, &f, false);
+    put(out, f.text, f.size);
     if (single) put_text(out, mark);
     flow_free(&f);
 }

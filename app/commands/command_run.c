@@ -111,13 +111,10 @@ int command_run(const struct settings *s, int n_arguments, char **arguments) {
     if (!prompt) return command_fail(&st);
     int result = EXIT_FAILED;
     struct settings own = settings_copy(s);
-    bool started = model_start(&m, &own, &st);
-    char *lost = started ? NULL : model_give_up_saved(&own, &st);
-    if (lost) {
-        fprintf(stderr, "confab: warning: %s\n", lost);
-        started = model_start(&m, &own, &st);
-        free(lost);
-    }
+    char *lost;
+    const bool started = model_start_or_built_in(&m, &own, &lost, &st);
+    if (lost) fprintf(stderr, "confab: warning: %s\n", lost);
+    free(lost);
     if (started) {
         settings_follow_model(&own, m.info);
         if (!reasoning_fits(m.info, (enum reasoning)s->reasoning))

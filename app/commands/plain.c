@@ -118,20 +118,27 @@ static void tell_chats(struct plain *p, const char *argument) {
     }
 }
 
+// What was written of another chat's answer does not count here.
+static void go_to(struct plain *p, struct session_chat *chat) {
+    p->chat = chat;
+    p->written = -1;
+    p->n_waiting = 0;
+}
+
 static void open_chat(struct plain *p, const char *argument) {
     const long n = strtol(argument, NULL, 10);
     if (n < 1 || n > session_listed(p->session)) {
         puts("(no such chat; /chats lists them)");
         return;
     }
-    p->chat = session_chat(p->session, (int)n - 1);
+    go_to(p, session_chat(p->session, (int)n - 1));
     if (p->chat->conversation.unread_rows) session_read(p->session, p->chat);
     else printf("%s, %d messages\n", p->chat->conversation.title, p->chat->conversation.count);
 }
 
 static void new_chat(struct plain *p, const char *argument) {
     (void)argument;
-    p->chat = session_new(p->session);
+    go_to(p, session_new(p->session));
     puts("new chat");
 }
 
@@ -288,13 +295,10 @@ bool plain_run(const struct settings *given, struct status *st) {
     struct loaded_model m;
     struct sigaction action = {.sa_handler = interrupt}, before;
     sigaction(SIGINT, &action, &before);
-    bool started = model_start(&m, &s, st);
-    char *lost = started ? NULL : model_give_up_saved(&s, st);
-    if (lost) {
-        printf("(%s)\n", lost);
-        started = model_start(&m, &s, st);
-        free(lost);
-    }
+    char *lost;
+    const bool started = model_start_or_built_in(&m, &s, &lost, st);
+    if (lost) printf("(%s)\n", lost);
+    free(lost);
     if (started) settings_follow_model(&s, m.info);
     const bool done = started && talk(&m, &s, st);
     if (started) model_unload(&m);

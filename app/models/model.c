@@ -113,6 +113,12 @@ char *model_give_up_saved(struct settings *s, struct status *st) {
     return text;
 }
 
+bool model_start_or_built_in(struct loaded_model *m, struct settings *s, char **lost, struct status *st) {
+    const bool started = model_start(m, s, st);
+    *lost = started ? NULL : model_give_up_saved(s, st);
+    return *lost ? model_start(m, s, st) : started;
+}
+
 void model_close_engine(struct loaded_model *m) {
     engine_client_close(m->client);
     engine_close(m->engine);

@@ -45,6 +45,9 @@ bool model_start(struct loaded_model *m, const struct settings *s, struct status
 // Makes *s fall back to the built-in model if the one named in the configuration cannot be opened. Returns a message
 // made from *st, which is reset; the caller frees. NULL: the model was named by an option, or there is no built-in one.
 char *model_give_up_saved(struct settings *s, struct status *st);
+// model_start, with the built-in model where the one named in the configuration cannot be opened: *lost is that message
+// then, which the caller frees, otherwise NULL.
+bool model_start_or_built_in(struct loaded_model *m, struct settings *s, char **lost, struct status *st);
 void model_close_engine(struct loaded_model *m); // the file stays open
 void model_unload(struct loaded_model *m);
 
