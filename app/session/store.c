@@ -69,6 +69,10 @@ static const char *const store_steps[] = {
      "BEGIN INSERT INTO message_search (message_search, rowid, text) VALUES ('delete', old.id, old.text);"
      "INSERT INTO message_search (rowid, text) VALUES (new.id, new.text); END;"
      "INSERT INTO message_search (message_search) VALUES ('rebuild');"),
+    ("DROP TABLE message_search;"
+     "CREATE VIRTUAL TABLE message_search USING fts5 (text, content = 'message', content_rowid = 'id', prefix = '3', "
+     "tokenize = 'words remove_diacritics 2');"
+     "INSERT INTO message_search (message_search) VALUES ('rebuild');"),
 };
 #define STORE_VERSION ((int)(sizeof store_steps / sizeof *store_steps))
 

@@ -49,7 +49,8 @@ bool store_prepare_search(struct store *s, struct status *st) {
         sqlite3_bind_pointer(query, 1, &fts, "fts5_api_ptr", NULL);
         sqlite3_step(query);
     }
-    done = done && fts && fts->xCreateFunction(fts, "relevance", NULL, relevance, NULL) == SQLITE_OK;
+    done = done && fts && fts->xCreateFunction(fts, "relevance", NULL, relevance, NULL) == SQLITE_OK &&
+           store_add_words(fts);
     sqlite3_finalize(query);
     return done || store_fail(s, st);
 }

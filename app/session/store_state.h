@@ -1,5 +1,5 @@
-// The inside of the store, shared by store.c (the file and its statements), store_read.c, store_write.c, store_drafts.c
-// and store_search.c. Nobody else includes this.
+// The inside of the store, shared by store.c (the file and its statements), store_read.c, store_write.c, store_drafts.c,
+// store_search.c and store_words.c. Nobody else includes this.
 #ifndef CONFAB_APP_STORE_STATE_H
 #define CONFAB_APP_STORE_STATE_H
 
@@ -63,5 +63,6 @@ void store_bind_time(sqlite3_stmt *query, int at, int64_t time);     // 0: NULL,
 const char *store_column_text(sqlite3_stmt *query, int column);      // "" of NULL
 
 bool store_prepare_search(struct store *s, struct status *st); // before the statements
+bool store_add_words(fts5_api *fts);                           // the tokenizer 'words', with the options of unicode61
 
 #endif

@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <sqlite3.h>
 
+#include "app/session/store_state.h"
 #include "tests/unit/session_fixture.h"
 
 static void set(struct settings *s, int id, const char *text) { assert_true(setting_parse(s, id, text, NULL)); }
@@ -156,17 +157,20 @@ static void test_pruning_stops_the_answers_it_takes(void **state) {
     assert_int_equal(chat(1)->conversation.count, 2);
 }
 
+static void delete_elsewhere(const char *sql) {
+    struct status st = {0};
+    struct store *other = store_open(store_path, &st);
+    if (!other) fail_msg("%s", st.text);
+    assert_int_equal(sqlite3_exec(other->db, sql, NULL, NULL, NULL), SQLITE_OK);
+    store_close(other);
+}
+
 static void test_what_another_confab_pruned_is_written_again(void **state) {
     (void)state;
     converse();
     end(2, REQUEST_FINISHED, "");
     settle();
-    sqlite3 *other;
-    assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(other, "PRAGMA foreign_keys = ON; DELETE FROM message WHERE text = 'two'", NULL, NULL, NULL),
-        SQLITE_OK);
-    sqlite3_close(other);
+    delete_elsewhere("DELETE FROM message WHERE text = 'two'");
     send(0, "next");
     settle();
     settle();
@@ -244,11 +248,7 @@ static void test_a_chat_deleted_elsewhere_is_written_again(void **state) {
     send(0, "question");
     say(1, "answer");
     settle();
-    sqlite3 *other;
-    assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(other, "PRAGMA foreign_keys = ON; DELETE FROM conversation", NULL, NULL, NULL),
-                     SQLITE_OK);
-    sqlite3_close(other);
+    delete_elsewhere("DELETE FROM conversation");
     say(1, " and more");
     settle();
     close_session();

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/session/store.h"
+#include "app/session/store_state.h"
 #include "engine/base/panic.h"
 #include "tests/unit/full_disk.h"
 #include "tests/unit/temporary_folder.h"
@@ -58,10 +58,12 @@ static void save(struct store *s, struct conversation *c) {
 }
 
 static void exec(const char *path, const char *sql) {
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    struct status st = {0};
+    struct store s = {.path = (char *)path};
+    assert_int_equal(sqlite3_open(path, &s.db), SQLITE_OK);
+    if (!store_prepare_search(&s, &st)) fail_msg("%s", st.text);
+    assert_int_equal(sqlite3_exec(s.db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(s.db);
 }
 
 struct found {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/session/store.h"
+#include "app/session/store_state.h"
 #include "engine/base/panic.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -85,6 +85,23 @@ static void test_the_last_word_may_be_a_beginning(void **state) {
     conversation_close(&a);
 }
 
+static void test_what_stands_amid_a_sentence_without_spaces_is_found(void **state) {
+    (void)state;
+    struct conversation a = saved("東京都の天気を教えてください", "明日はKV cacheが晴れ、ว่าสวัสดีครับ"),
+                        b = saved("京都の天気", "이것은 한국어 문장입니다");
+    assert_int_equal(search("天気"), 2);
+    assert_int_equal(search("東京"), 1);
+    assert_int_equal(matches[0].message, a.messages[0].row);
+    assert_int_equal(search("京東"), 0); // in this order only
+    assert_int_equal(search("cacheが"), 1);
+    assert_int_equal(search("教えてくだ"), 1);
+    assert_int_equal(search("都 天"), 2);
+    assert_int_equal(search("สวัสดี"), 1);
+    assert_int_equal(search("한국"), 0); // Korean has spaces, and begins with more letters
+    assert_int_equal(search("한국어"), 1);
+    conversation_close(&a), conversation_close(&b);
+}
+
 static void test_words_in_quotes_follow_each_other(void **state) {
     (void)state;
     struct conversation a = saved("the cat sat", "a sat cat");
@@ -155,13 +172,10 @@ static void test_a_snippet_is_one_line_around_the_match(void **state) {
 
 static void test_an_older_store_becomes_searchable(void **state) {
     (void)state;
-    sqlite3 *db;
     struct status st = {0};
     struct conversation a = saved("alpha", "beta");
-    store_close(store);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK); // as the version before wrote it
     assert_int_equal(
-        sqlite3_exec(db,
+        sqlite3_exec(store->db, // as the version before wrote it
                      "DROP TRIGGER message_search_added; DROP TRIGGER message_search_deleted;"
                      "DROP TRIGGER message_search_changed; DROP TABLE message_search;"
                      "ALTER TABLE conversation DROP COLUMN used; ALTER TABLE conversation DROP COLUMN pinned;"
@@ -169,10 +183,28 @@ static void test_an_older_store_becomes_searchable(void **state) {
                      "ALTER TABLE conversation DROP COLUMN tags; PRAGMA user_version = 11",
                      NULL, NULL, NULL),
         SQLITE_OK);
-    sqlite3_close(db);
+    store_close(store);
     store = store_open(path, &st);
     if (!store) fail_msg("%s", st.text);
     assert_int_equal(search("beta"), 1);
+    conversation_close(&a);
+}
+
+static void test_a_store_of_words_between_spaces_finds_letters(void **state) {
+    (void)state;
+    struct status st = {0};
+    struct conversation a = saved("東京都の天気", "beta");
+    assert_int_equal(sqlite3_exec(store->db,
+                                  "DROP TABLE message_search; CREATE VIRTUAL TABLE message_search USING fts5 (text, "
+                                  "content = 'message', content_rowid = 'id', prefix = '3', tokenize = 'unicode61');"
+                                  "INSERT INTO message_search (message_search) VALUES ('rebuild');"
+                                  "PRAGMA user_version = 12",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    store_close(store);
+    store = store_open(path, &st);
+    if (!store) fail_msg("%s", st.text);
+    assert_int_equal(search("天気"), 1);
     conversation_close(&a);
 }
 
@@ -200,12 +232,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_words_are_found_in_any_case_and_order),
         TEST(test_the_last_word_may_be_a_beginning),
+        TEST(test_what_stands_amid_a_sentence_without_spaces_is_found),
         TEST(test_words_in_quotes_follow_each_other),
         TEST(test_signs_of_the_query_language_are_harmless),
         TEST(test_the_best_message_of_each_chat_comes_first),
         TEST(test_what_is_changed_pruned_or_deleted_is_no_longer_found),
         TEST(test_a_snippet_is_one_line_around_the_match),
         TEST(test_an_older_store_becomes_searchable),
+        TEST(test_a_store_of_words_between_spaces_finds_letters),
         TEST(test_pins_archive_tags_and_use_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
