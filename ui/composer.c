@@ -11,20 +11,9 @@
 #include "engine/base/utf8.h"
 #include "ui/flow.h"
 #include "ui/history.h"
+#include "ui/pastes.h"
 
-#define PASTE_FIRST 0x10f000u // code points that stand for pastes, in the private use area of plane 16
-#define PASTE_MOST  0xff0
-#define PASTE_LINES 8 // longer pastes are folded
-#define PASTE_BYTES 1500
-#define NAME_BYTES  32
 #define SEND_KEYS   "\033[57399;77~" // bound to accept-line in every keymap; no terminal sends it
-
-struct paste {
-    char *text;
-    size_t size;
-    int lines;
-    char name[NAME_BYTES]; // of the file or command that it is of; "": pasted
-};
 
 struct composer {
     char *history_path;
@@ -34,8 +23,7 @@ struct composer {
     size_t n_bytes;
     char *accepted;           // by readline's accept-line; NULL: none
     char *taken, *taken_line; // the last message, and the line it was, with the marks of its pastes
-    struct paste *pastes;
-    int n_pastes;
+    struct pastes pastes;
     struct flow flow; // what is drawn
     size_t point;     // the cursor's offset in the flow
     int columns;      // of the last draw
@@ -140,8 +128,7 @@ void composer_close(struct composer *c) {
     rl_outstream = stdout;
     the_composer = NULL;
     fclose(c->nowhere);
-    for (int i = 0; i < c->n_pastes; i++) free(c->pastes[i].text);
-    free(c->pastes);
+    pastes_free(&c->pastes);
     free(c->history_path);
     free(c->accepted);
     free(c->taken);
@@ -201,55 +188,11 @@ void composer_newline(struct composer *c) {
     rl_insert_text("\n");
 }
 
-// A copy without NULs and carriage returns, valid UTF-8, that holds none of the code points that stand for pastes.
-static char *cleaned(const char *text, size_t size) {
-    char *out = xmalloc(size * 3 + 1);
-    size_t n = 0;
-    for (size_t at = 0; at < size;) {
-        uint32_t code;
-        at += utf8_decode(text + at, size - at, &code);
-        if (code == 0 || (code == '\r' && at < size && text[at] == '\n')) continue;
-        if (code == '\r') code = '\n';
-        if (code >= PASTE_FIRST && code < PASTE_FIRST + PASTE_MOST) code = UTF8_REPLACEMENT;
-        n += utf8_encode(code, out + n);
-    }
-    out[n] = 0;
-    return out;
-}
-
-static int count_lines(const char *text) {
-    int n = 1;
-    for (; *text; text++) n += *text == '\n' && text[1];
-    return n;
-}
-
-// A line "NAME:" over a block of code heads what is attached; that and the fences are not counted.
-static void read_name(struct paste *p) {
-    const size_t head = strcspn(p->text, "\n");
-    if (head < 2 || head > NAME_BYTES || p->text[head - 1] != ':' || strncmp(p->text + head, "\n```", 4)) return;
-    snprintf(p->name, sizeof p->name, "%.*s", (int)head - 1, p->text);
-    p->lines -= 3;
-}
-
-// Writes the code point that stands for this paste to `mark`; returns its size. 0: there are too many.
-static size_t fold(struct composer *c, const char *text, size_t size, char *mark) {
-    int i = 0;
-    while (i < c->n_pastes && (strncmp(c->pastes[i].text, text, size) || c->pastes[i].text[size])) i++;
-    if (i == PASTE_MOST) return 0;
-    if (i == c->n_pastes) {
-        char *copy = xstrndup(text, size);
-        c->pastes = xrealloc(c->pastes, (size_t)++c->n_pastes * sizeof *c->pastes);
-        c->pastes[i] = (struct paste){.text = copy, .size = size, .lines = count_lines(copy)};
-        read_name(&c->pastes[i]);
-    }
-    return utf8_encode(PASTE_FIRST + (uint32_t)i, mark);
-}
-
 void composer_paste(struct composer *c, const char *text, size_t size) {
     settle();
-    char *clean = cleaned(text, size), mark[5] = "";
-    bool is_long = count_lines(clean) > PASTE_LINES || strlen(clean) > PASTE_BYTES;
-    rl_insert_text(is_long && fold(c, clean, strlen(clean), mark) ? mark : clean);
+    char *clean = pastes_clean(text, size), mark[PASTE_MARK + 1] = "";
+    bool folded = pastes_is_long(clean) && pastes_fold(&c->pastes, clean, strlen(clean), mark);
+    rl_insert_text(folded ? mark : clean);
     free(clean);
 }
 
@@ -303,99 +246,13 @@ bool composer_empty(const struct composer *c) {
     return rl_end == 0;
 }
 
-static const struct paste *paste_of(const struct composer *c, uint32_t code) {
-    return code >= PASTE_FIRST && code < PASTE_FIRST + (uint32_t)c->n_pastes ? &c->pastes[code - PASTE_FIRST] : NULL;
-}
-
-// Bytes of a line with all pastes in their places.
-static size_t unfolded_size(const struct composer *c, const char *line) {
-    size_t size = strlen(line), all = size;
-    for (size_t at = 0; at < size;) {
-        uint32_t code;
-        size_t step = utf8_decode(line + at, size - at, &code);
-        const struct paste *p = paste_of(c, code);
-        if (p) all += p->size - step;
-        at += step;
-    }
-    return all;
-}
-
-size_t composer_size(const struct composer *c) { return unfolded_size(c, rl_line_buffer); }
-
-// What the message says with all pastes in their places.
-static char *unfolded(const struct composer *c, const char *line) {
-    size_t size = strlen(line), n = 0;
-    char *out = xmalloc(unfolded_size(c, line) + 1);
-    for (size_t at = 0; at < size;) {
-        uint32_t code;
-        size_t step = utf8_decode(line + at, size - at, &code);
-        const struct paste *p = paste_of(c, code);
-        const char *from = p ? p->text : line + at;
-        size_t length = p ? p->size : step;
-        memcpy(out + n, from, length);
-        n += length, at += step;
-    }
-    out[n] = 0;
-    return out;
-}
+size_t composer_size(const struct composer *c) { return pastes_unfolded_size(&c->pastes, rl_line_buffer); }
 
 // ---- drafts ----
 
-static void add_fold(char **folds, size_t at, size_t size) {
-    char *before = *folds;
-    *folds = xasprintf("%s%s%zu+%zu", before ? before : "", before ? " " : "", at, size);
-    free(before);
-}
-
 void composer_draft(const struct composer *c, struct draft *out) {
-    *out = (struct draft){0};
-    if (rl_end == 0) return;
-    out->text = unfolded(c, rl_line_buffer);
-    size_t n = 0;
-    for (int at = 0; at < rl_end;) {
-        uint32_t code;
-        int step = (int)utf8_decode(rl_line_buffer + at, (size_t)(rl_end - at), &code);
-        const struct paste *p = paste_of(c, code);
-        size_t size = p ? p->size : (size_t)step;
-        if (p) add_fold(&out->folds, n, size);
-        n += size, at += step;
-        if (at <= rl_point) out->point = n;
-    }
-}
-
-struct place { // of a fold
-    size_t at, size;
-};
-
-// The next fold at this offset or behind it; one of size 0 behind the last. The text may come from anywhere.
-static struct place next_fold(const char **folds, size_t at, size_t end) {
-    struct place p;
-    int used = 0;
-    for (; *folds && sscanf(*folds, "%zu+%zu%n", &p.at, &p.size, &used) == 2; *folds += used)
-        if (p.at >= at && p.at < end && p.size && p.size <= end - p.at) return p;
-    return (struct place){.at = end};
-}
-
-// The line for a draft: its pastes are marks again.
-static char *folded(struct composer *c, const struct draft *d, size_t *point) {
-    size_t size = strlen(d->text), n = 0;
-    char *out = xmalloc(size + 1 + 4); // a mark is no longer than the paste, but for the shortest ones
-    const char *folds = d->folds;
-    struct place p = next_fold(&folds, 0, size);
-    *point = 0;
-    for (size_t at = 0; at < size;) {
-        uint32_t code;
-        size_t step = utf8_decode(d->text + at, size - at, &code), mark = 0;
-        if (at == p.at && p.size >= 4) mark = fold(c, d->text + at, p.size, out + n);
-        if (mark) step = p.size;
-        else if (code - PASTE_FIRST < PASTE_MOST) mark = utf8_encode(UTF8_REPLACEMENT, out + n);
-        else memcpy(out + n, d->text + at, mark = step);
-        n += mark, at += step;
-        if (at > p.at) p = next_fold(&folds, at, size);
-        if (at <= d->point) *point = n;
-    }
-    out[n] = 0;
-    return out;
+    if (rl_end) pastes_draft(&c->pastes, rl_line_buffer, (size_t)rl_point, out);
+    else *out = (struct draft){0};
 }
 
 void composer_set_draft(struct composer *c, const struct draft *d) {
@@ -404,7 +261,7 @@ void composer_set_draft(struct composer *c, const struct draft *d) {
     empty_line(c);
     c->scroll = 0;
     if (!d->text) return;
-    char *line = folded(c, d, &point);
+    char *line = pastes_line(&c->pastes, d, &point);
     rl_insert_text(line);
     rl_free_undo_list();
     rl_point = (int)point;
@@ -412,18 +269,8 @@ void composer_set_draft(struct composer *c, const struct draft *d) {
 }
 
 void composer_rewrite(struct composer *c, const char *text) {
-    struct draft d = {.text = cleaned(text, strlen(text))};
-    size_t behind = 0;
-    for (int at = 0; at < rl_end;) {
-        uint32_t code;
-        at += (int)utf8_decode(rl_line_buffer + at, (size_t)(rl_end - at), &code);
-        const struct paste *p = paste_of(c, code);
-        const char *found = p ? strstr(d.text + behind, p->text) : NULL;
-        if (!found) continue;
-        const size_t offset = (size_t)(found - d.text), size = p->size;
-        add_fold(&d.folds, offset, size);
-        behind = offset + size;
-    }
+    struct draft d = {.text = pastes_clean(text, strlen(text))};
+    pastes_find_folds(&c->pastes, rl_line_buffer, &d);
     d.point = strlen(d.text);
     composer_set_draft(c, &d);
     draft_free(&d);
@@ -438,7 +285,7 @@ const char *composer_take(struct composer *c) {
     if (!c->accepted) return NULL;
     free(c->taken);
     free(c->taken_line);
-    c->taken = unfolded(c, c->accepted);
+    c->taken = pastes_unfold(&c->pastes, c->accepted);
     c->taken_line = c->accepted;
     c->accepted = NULL;
     c->scroll = 0;
@@ -475,12 +322,10 @@ static void begin_flow(struct composer *c) {
 static int flow_character(struct composer *c, int at) {
     uint32_t code;
     int step = (int)utf8_decode(rl_line_buffer + at, (size_t)(rl_end - at), &code);
-    const struct paste *p = paste_of(c, code);
+    const struct paste *p = pastes_find(&c->pastes, code);
     if (!p) return flow_add(&c->flow, style_of(ROLE_TEXT, 0), rl_line_buffer + at, (size_t)step), step;
-    char label[48 + NAME_BYTES];
-    if (*p->name) snprintf(label, sizeof label, "[%s: %d lines]", p->name, p->lines);
-    else if (p->lines > 1) snprintf(label, sizeof label, "[pasted %d lines]", p->lines);
-    else snprintf(label, sizeof label, "[pasted %zu bytes]", p->size);
+    char label[PASTE_LABEL];
+    pastes_label(p, label);
     flow_add_text(&c->flow, style_of(ROLE_ACCENT, CELL_ITALIC), label);
     return step;
 }
