@@ -268,6 +268,21 @@ bool setting_parse(struct settings *s, int id, const char *text, struct status *
     return true;
 }
 
+bool setting_change(struct settings *s, int id, const char *text, const struct model_info *model, struct status *st) {
+    const bool is_knob = id >= SETTING_FIRST_KNOB;
+    char *initial = *text ? NULL : is_knob ? xstrdup("default") : setting_default_text(id);
+    const bool done = setting_parse(s, id, initial ? initial : text, st);
+    free(initial);
+    if (!done || !is_knob) return done;
+    const enum sampling_knob_id knob = (enum sampling_knob_id)(id - SETTING_FIRST_KNOB);
+    if (!(s->knobs_set >> knob & 1)) sampling_set(&s->sampling, knob, sampling_get(&model->sampling, knob));
+    return true;
+}
+
+bool setting_of_conversation(int id) {
+    return id >= SETTING_FIRST_KNOB || setting_table[id].places & OF_CONVERSATION;
+}
+
 static char *format_panes(uint32_t set) {
     char text[PANES_END] = "";
     size_t n = 0;

@@ -198,6 +198,9 @@ int setting_find(const char *key);   // by its key or its old key; −1: not fou
 const char *setting_old_key(int id); // an earlier key that is still accepted; NULL: none
 // Sets one from text. On failure it is unchanged, and the message names the key, the value and what is allowed.
 bool setting_parse(struct settings *s, int id, const char *text, struct status *st);
+// The same as a person changes it: "" is as where nobody sets it, and a knob that nobody sets follows the model.
+bool setting_change(struct settings *s, int id, const char *text, const struct model_info *model, struct status *st);
+bool setting_of_conversation(int id); // each has its own; so is every knob
 // Formats one for setting_parse, of a list only the last text; "" if not set, "default" for a knob that is not. The
 // caller frees.
 char *setting_format(const struct settings *s, int id);

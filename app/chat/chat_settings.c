@@ -17,9 +17,6 @@ struct chat_settings {
     bool open;
 };
 
-// A chat has its own.
-static bool is_own(int id) { return id >= SETTING_FIRST_KNOB || setting_table[id].places & OF_CONVERSATION; }
-
 static const char *effect_of(int id) {
     if (id == SETTING_model) return "once it is loaded";
     if (id >= SETTING_FIRST_KNOB) return "with the next token";
@@ -60,10 +57,7 @@ static void take(char **text, char *fresh) {
     *text = fresh;
 }
 
-void chat_settings_show(struct chat *c, struct screen_view *view) {
-    struct chat_settings *all = c->settings;
-    if (!all) all = c->settings = xcalloc(1, sizeof *all);
-    const bool open = all->open = screen_has_open(c->screen, PANE_SETTINGS);
+static void make_views(struct chat *c, struct chat_settings *all) {
     struct settings initial = settings_default();
     settings_follow_model(&initial, model_host_info(c->p.host));
     all->n = 0;
@@ -71,9 +65,9 @@ void chat_settings_show(struct chat *c, struct screen_view *view) {
         const struct setting_info *info = &setting_table[id];
         if (!(info->places & IN_FILE)) continue;
         const int i = all->n++;
-        if (open) {
+        if (all->open) {
             take(&all->value[i], shown(c->p.settings, id));
-            take(&all->own[i], is_own(id) ? shown(&c->current->conversation.settings, id) : NULL);
+            take(&all->own[i], setting_of_conversation(id) ? shown(&c->current->conversation.settings, id) : NULL);
             take(&all->initial[i], shown(&initial, id));
         }
         all->views[i] = (struct view_setting){
@@ -87,6 +81,14 @@ void chat_settings_show(struct chat *c, struct screen_view *view) {
             .effect = effect_of(id),
         };
     }
+}
+
+// Their values are looked at only while the pane is open.
+void chat_settings_show(struct chat *c, struct screen_view *view) {
+    struct chat_settings *all = c->settings;
+    if (!all) all = c->settings = xcalloc(1, sizeof *all);
+    all->open = screen_has_open(c->screen, PANE_SETTINGS);
+    if (all->open || !all->n) make_views(c, all);
     view->settings = all->views;
     view->n_settings = all->n;
 }
@@ -100,28 +102,8 @@ void chat_settings_close(struct chat *c) {
 
 // ---- changing them ----
 
-// "": as it is where nobody sets it.
-static bool parse(const struct chat *c, struct settings *s, int id, const char *text, struct status *st) {
-    char *initial = *text || id >= SETTING_FIRST_KNOB ? NULL : setting_default_text(id);
-    const bool done = setting_parse(s, id, initial ? initial : *text ? text : "default", st);
-    if (done && id >= SETTING_FIRST_KNOB) {
-        const enum sampling_knob_id knob = (enum sampling_knob_id)(id - SETTING_FIRST_KNOB);
-        if (!(s->knobs_set >> knob & 1))
-            sampling_set(&s->sampling, knob, sampling_get(&model_host_info(c->p.host)->sampling, knob));
-    }
-    free(initial);
-    return done;
-}
-
 static bool set_own(struct chat *c, int id, const char *text, struct status *st) {
-    struct session_chat *chat = c->current;
-    if (!parse(c, &chat->conversation.settings, id, text, st)) return false;
-    if (id >= SETTING_FIRST_KNOB) {
-        const struct sampling sampling = chat->conversation.settings.sampling;
-        session_set_sampling(c->session, chat, &sampling);
-    }
-    session_settings_changed(chat);
-    return true;
+    return session_change_setting(c->session, c->current, id, text, model_host_info(c->p.host), st);
 }
 
 static bool is_library(int id) { return id == SETTING_prompts || id == SETTING_presets; }
@@ -154,7 +136,7 @@ static bool set_program(struct chat *c, int id, const char *text, struct status 
         return true;
     }
     if (id == SETTING_theme && !screen_set_theme(c->screen, *text ? text : THEME_DEFAULT, st)) return false;
-    if (!parse(c, s, id, text, st)) return false;
+    if (!setting_change(s, id, text, model_host_info(c->p.host), st)) return false;
     screen_set_ascii(c->screen, s->ascii);
     screen_set_title(c->screen, s->title);
     if (id == SETTING_panes) screen_set_panes(c->screen, s->panes);
@@ -175,7 +157,7 @@ void chat_settings_set(struct chat *c, const struct ui_command *command) {
     char *key = xstrndup(text, size);
     const int id = setting_find(key);
     const char *value = text + size + strspn(text + size, " \t\n");
-    const bool of_chat = id >= 0 && command->number != 1 && is_own(id);
+    const bool of_chat = id >= 0 && command->number != 1 && setting_of_conversation(id);
     struct status st = {0};
     free(key);
     if (id < 0 || !(setting_table[id].places & IN_FILE)) return;

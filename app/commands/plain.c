@@ -178,22 +178,17 @@ static void help(struct plain *p, const char *argument) {
 }
 
 static void set(struct plain *p, const char *key, const char *value) {
-    struct settings *own = &p->chat->conversation.settings;
     struct status st = {0};
     const int id = setting_find(key);
-    const bool of_chat = id >= SETTING_FIRST_KNOB || (id >= 0 && setting_table[id].places & OF_CONVERSATION);
-    if (!of_chat) {
+    if (id < 0 || !setting_of_conversation(id)) {
         printf("(unknown command '/%s'; /help lists them)\n", key);
         return;
     }
-    if (!setting_parse(own, id, value, &st)) {
+    if (!session_change_setting(p->session, p->chat, id, value, p->model, &st)) {
         printf("(%s)\n", st.text);
         return;
     }
-    const struct sampling sampling = own->sampling;
-    session_set_sampling(p->session, p->chat, &sampling);
-    session_settings_changed(p->chat);
-    char *now = setting_format(own, id);
+    char *now = setting_format(&p->chat->conversation.settings, id);
     printf("%s is %s\n", setting_table[id].key, now);
     free(now);
 }

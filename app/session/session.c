@@ -170,6 +170,16 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
     }
 }
 
+bool session_change_setting(struct session *s, struct session_chat *chat, int id, const char *text,
+                            const struct model_info *model, struct status *st) {
+    struct settings *own = &chat->conversation.settings;
+    if (!setting_change(own, id, text, model, st)) return false;
+    const struct sampling sampling = own->sampling;
+    if (id >= SETTING_FIRST_KNOB) session_set_sampling(s, chat, &sampling);
+    session_settings_changed(chat);
+    return true;
+}
+
 void session_begin_with_defaults(struct session *s) {
     for (int i = 0; i < s->count; i++) {
         struct conversation *talk = &s->chats[i]->conversation;

@@ -159,6 +159,9 @@ void session_set_draft(struct session_chat *chat, struct draft *draft); // takes
 void session_begin_with_defaults(struct session *s);                    // gives changed defaults to all empty chats
 void session_changed(struct session_chat *chat);                        // after the caller changed its path or settings
 void session_settings_changed(struct session_chat *chat); // of it alone: defaults do not reach it any more
+// One of those that are a conversation's own, as setting_change takes it. Running answers use a knob as below.
+bool session_change_setting(struct session *s, struct session_chat *chat, int id, const char *text,
+                            const struct model_info *model, struct status *st);
 // Running answers use it from their next token on, but for those that have their own.
 void session_set_sampling(struct session *s, struct session_chat *chat, const struct sampling *sampling);
 
