@@ -58,9 +58,8 @@ static void find_paths(struct completion *c, const char *path, size_t size) {
 }
 
 // Where the path begins that is typed behind an '@' or the command that attaches files; -1: none is.
-static long path_start(const char *line, size_t point) {
+static long path_start(const char *line, size_t point, size_t command) {
     size_t start = point;
-    const size_t command = slash_size(line);
     if (command && ui_command_find(line + 1, command - 1) == COMMAND_ATTACH && point > command)
         return slash_argument(line) - line;
     while (start && !strchr(" \t\n", line[start - 1])) start--;
@@ -70,11 +69,13 @@ static long path_start(const char *line, size_t point) {
 void completion_update(struct completion *c, const struct composer *message) {
     size_t point;
     const char *line = composer_line(message, &point);
-    const size_t size = line[0] == '/' && !line[1] ? 1 : slash_size(line), before = c->to;
-    const long path = path_start(line, point);
+    const bool alone = line[0] == '/' && !line[1];
+    const size_t size = c->editing ? 0 : alone ? 1 : slash_size(line), before = c->to;
+    const long path = path_start(line, point, size);
     c->list.count = 0;
     c->from = path >= 0 ? (size_t)path : 1;
     c->to = point;
+    if (composer_searching(message)) return;
     if (size && point == size) find_commands(c, line + 1, size - 1);
     else if (path >= 0 && (size_t)path <= point) find_paths(c, line + path, point - (size_t)path);
     if (before != point || !c->list.count) c->list.chosen = c->list.scroll = 0;

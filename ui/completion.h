@@ -20,6 +20,7 @@ struct completion {
     char *const *names; // of files; NULL: they are commands and settings
     size_t from, to;    // what a row takes the place of
     bool left;          // by Esc; until nothing can be completed
+    bool editing;       // an old message: a '/' is no command there
 };
 
 void completion_open(struct completion *c, struct worker *reader); // reader: of folders; NULL: no files are found

@@ -262,6 +262,7 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
                                      .questions = v->questions};
     if (v->sampling) s->facts.sampling = *v->sampling;
     s->completion.settings = v->settings, s->completion.n_settings = v->n_settings;
+    s->completion.editing = v->editing;
     if (!v->n_columns) screen_close_pane(s, PANE_COMPARE);
     if (!chat) return;
     s->facts.chat = chat->id;
