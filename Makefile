@@ -6,7 +6,7 @@ VARIANT ?= release
 
 BUILD    = build/$(VARIANT)
 WARNINGS = -Wall -Wextra -Wshadow
-PACKAGES = ncursesw readline libutf8proc sqlite3 jansson md4c
+PACKAGES = ncursesw readline libutf8proc sqlite3 jansson md4c libmicrohttpd
 PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS   := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
 # CPPFLAGS, CFLAGS and LDFLAGS are the builder's own: they are added to what is needed, and come after it.
@@ -198,7 +198,7 @@ $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(addprefix $(BUILD)/tests/unit
 # ---- packages: pkg-config name and Debian package ----
 
 BUILD_NEEDS = ncursesw:libncurses-dev readline:libreadline-dev libutf8proc:libutf8proc-dev \
-	sqlite3:libsqlite3-dev jansson:libjansson-dev md4c:libmd4c-dev
+	sqlite3:libsqlite3-dev jansson:libjansson-dev md4c:libmd4c-dev libmicrohttpd:libmicrohttpd-dev
 TEST_NEEDS  = cmocka:libcmocka-dev vterm:libvterm-dev sentencepiece:libsentencepiece-dev
 define missing
 $(strip $(shell command -v $(firstword $(CC)) > /dev/null || echo gcc libc6-dev; command -v pkg-config > /dev/null || echo pkg-config; \
@@ -276,7 +276,7 @@ tests: $(TESTS) $(MUTATORS)
 check: deps ## run every test; the last line counts them
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/confab tests
 	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) tests/run.sh $(LONGEST) tests/unit/check_includes.sh \
-		$(filter-out $(LONGEST),$(TESTS)) $(MUTATORS)
+		$(wildcard tests/server/test_*.sh) $(filter-out $(LONGEST),$(TESTS)) $(MUTATORS)
 
 asan: ## run every test under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory VARIANT=asan check

@@ -14,7 +14,8 @@ const struct setting_info setting_table[SETTING_COUNT] = {
     SETTINGS(X)
 #undef X
 #define X(field, key, label, kind, low, high, step, initial, help)                                                     \
-    [SETTING_FIRST_KNOB + KNOB_##field] = {key, 0, SETTING_KNOB, "N", low, high, IN_TALK, help, KNOB_##field},
+    [SETTING_FIRST_KNOB + KNOB_##field] = {                                                                            \
+        key, 0, SETTING_KNOB, "N", low, high, IN_TALK | IN_SERVE, help, KNOB_##field},
         SAMPLING_KNOBS(X)
 #undef X
 };
@@ -24,6 +25,7 @@ struct settings settings_default(void) {
                              .answers = 1,
                              .fan_out = 4,
                              .kv_disk = (uint64_t)4 << 30,
+                             .port = 8080,
                              .read_ahead = 1,
                              .ask_quit = 1,
                              .title = 1,

@@ -52,13 +52,14 @@ enum setting_place {
     IN_TEMPLATE = 256,
     IN_LIST = 512, // commands that print a list
     IN_QUANTIZE = 1024,
-    IN_EXPORT = 4096,
+    IN_EXPORT = 16384,
+    IN_SERVE = 32768,
     OF_CONVERSATION = 2048, // each conversation has its own; the other places set its initial value
     ON_LOADING = 4096,      // a change takes effect when a model is loaded,
     ON_STARTING = 8192,     // or when confab starts; otherwise soon
     IN_TALK = IN_CHAT | IN_RUN | IN_FILE,
     OF_TALK = IN_TALK | OF_CONVERSATION,
-    IN_COMPUTE = IN_TALK | IN_BENCH,
+    IN_COMPUTE = IN_TALK | IN_SERVE | IN_BENCH,
     IN_LOADING = IN_COMPUTE | ON_LOADING,
 };
 
@@ -73,9 +74,9 @@ enum setting_place {
       "number of layers to run on devices, the last ones; 0: none")                                                    \
     X(threads, int, "threads", 't', SETTING_INT, "N", 0, 1024, IN_LOADING | IN_LOGITS | IN_QUANTIZE,                   \
       "number of threads (0: one per physical core)")                                                                  \
-    X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK | ON_LOADING,                          \
+    X(context, int, "context", 'c', SETTING_INT, "TOKENS", 0, 16777216, IN_TALK | IN_SERVE | ON_LOADING,               \
       "context of each conversation, in tokens (0: the model's maximum)")                                              \
-    X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK | ON_LOADING,                        \
+    X(kv_tokens, int, "kv-tokens", 0, SETTING_INT, "TOKENS", 0, 16777216, IN_TALK | IN_SERVE | ON_LOADING,             \
       "size of the KV cache in tokens, for all conversations (0: automatic)")                                          \
     X(kv_type, int, "kv-type", 0, SETTING_CHOICE, KV_TYPE_CHOICES, 0, 0, IN_LOADING | IN_LOGITS | IN_SHOW,             \
       "type of the keys and values in the KV cache")                                                                   \
@@ -87,12 +88,12 @@ enum setting_place {
       "lock the weights in memory so that they are never swapped out")                                                 \
     X(small_pages, bool, "small-pages", 0, SETTING_FLAG, NULL, 0, 0, IN_LOADING,                                       \
       "do not use huge memory pages (slower)")                                                                         \
-    X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, OF_TALK,                                 \
+    X(max_tokens, int, "max-tokens", 'n', SETTING_INT, "TOKENS", 0, 16777216, OF_TALK | IN_SERVE,                      \
       "maximum tokens per answer (0: no limit)")                                                                       \
-    X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, OF_TALK,                                   \
+    X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, OF_TALK | IN_SERVE,                        \
       "maximum seconds per answer (0: no limit)")                                                                      \
     X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, OF_TALK, "system prompt of every conversation")       \
-    X(reasoning, int, "reasoning", 0, SETTING_CHOICE, REASONING_CHOICES, 0, 0, OF_TALK,                                \
+    X(reasoning, int, "reasoning", 0, SETTING_CHOICE, REASONING_CHOICES, 0, 0, OF_TALK | IN_SERVE,                     \
       "reasoning mode or effort, if the model offers a choice")                                                        \
     X(overflow, int, "overflow", 0, SETTING_CHOICE, OVERFLOW_CHOICES, 0, 0, IN_CHAT | IN_FILE,                         \
       "when the context is full: drop the oldest messages, ask, or stop")                                              \
@@ -147,6 +148,14 @@ enum setting_place {
       "compare with an earlier run, in a FILE from --save or --json")                                                  \
     X(save, char *, "save", 0, SETTING_TEXT, "FILE", 0, 0, IN_BENCH, "also write the results to FILE, as JSON")        \
     X(note, char *, "note", 0, SETTING_TEXT, "TEXT", 0, 0, IN_BENCH, "text to store with the results")                 \
+    X(host, char *, "host", 0, SETTING_TEXT, "ADDRESS", 0, 0, IN_SERVE, "address to listen on (default: 127.0.0.1)")   \
+    X(port, int, "port", 'p', SETTING_INT, "N", 0, 65535, IN_SERVE, "port to listen on; 0: any that is free")          \
+    X(api_keys, char *, "api-keys", 0, SETTING_TEXT, "FILE", 0, 0, IN_SERVE,                                           \
+      "ask for one of the keys in FILE, one on each line, readable by you alone")                                      \
+    X(allow_hosts, struct text_list, "allow-host", 0, SETTING_TEXTS, "NAME", 0, 0, IN_SERVE,                           \
+      "serve requests to NAME, too: another name of this machine (repeatable)")                                        \
+    X(allow_origins, struct text_list, "allow-origin", 0, SETTING_TEXTS, "ORIGIN", 0, 0, IN_SERVE,                     \
+      "serve pages from ORIGIN, such as http://localhost:3000, or * (repeatable)")                                     \
     X(force, bool, "force", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE | IN_EXPORT, "overwrite the file if it exists")   \
     X(output, char *, "output", 'o', SETTING_TEXT, "PATH", 0, 0, IN_EXPORT,                                            \
       "write to this file, or a file for each chat to this folder")                                                    \

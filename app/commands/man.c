@@ -44,7 +44,8 @@ static void man_option(FILE *out, int id) {
 static void man_commands(FILE *out) {
     for (int i = 0; i < n_commands; i++) {
         const struct command *c = &commands[i];
-        fprintf(out, ".SS confab %s[options]%s%s\n", i ? c->name : "", *c->arguments ? " " : "", c->arguments);
+        fprintf(out, ".SS confab%s%s [options]%s%s\n", i ? " " : "", i ? c->name : "", *c->arguments ? " " : "",
+                c->arguments);
         man_sentence(out, c->summary);
         man_text(out, c->details);
         for (int id = 0; id < SETTING_COUNT; id++)

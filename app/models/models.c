@@ -262,3 +262,30 @@ bool models_resolve(const char *word, char **path, struct status *st) {
     models_free(&list);
     return e;
 }
+
+// The last name of a path, without its ending.
+static char *base_name(const char *path) {
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/') size--;
+    const char *slash = memrchr(path, '/', size), *name = slash && size > 1 ? slash + 1 : path;
+    size -= (size_t)(name - path);
+    if (size > 5 && !strncasecmp(name + size - 5, ".gguf", 5)) size -= 5;
+    char *base = xstrndup(name, size), *clean = clean_line(base, MODEL_NAME_BYTES);
+    free(base);
+    return clean;
+}
+
+char *models_name(const char *word) {
+    struct stat file;
+    if (!word) return xstrdup(BUILT_IN_NAME);
+    const bool is_file = !stat(word, &file);
+    struct model_list list;
+    models_scan(&list, &local_models);
+    const struct model_entry *e = is_file ? NULL : models_find(&list, word, NULL);
+    for (int i = 0; i < list.count && is_file && !e; i++)
+        if (list.entries[i].path && list.entries[i].inode == file.st_ino && list.entries[i].device == file.st_dev)
+            e = &list.entries[i];
+    char *name = e ? xstrdup(e->name) : base_name(word);
+    models_free(&list);
+    return name;
+}

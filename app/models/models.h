@@ -54,6 +54,9 @@ const char *model_problem(const char *path, const char *message);
 // model. A failure lists similar names.
 bool models_resolve(const char *word, char **path, struct status *st);
 
+// What a list calls the model that -m takes; one that is in none goes by its file's name. The caller frees.
+char *models_name(const char *word);
+
 const char *model_container_name(enum model_container container); // "GGUF"
 
 #endif

@@ -36,8 +36,9 @@ BEGIN {
     allow["app/session"] = public " app/base ui/draft.h"
     allow["app/models"] = public " app/base app/guide"
     allow["app/bench"] = public " app/base app/models"
+    allow["app/server"] = public " app/base app/session app/models"
     allow["app/chat"] = public " app/base app/bench app/guide app/models app/session ui"
-    allow["app/commands"] = allow["app/chat"] " app/chat"
+    allow["app/commands"] = allow["app/chat"] " app/chat app/server"
     allow["app"] = "app/commands"
     allow["ui/draft.h"] = ""
 }

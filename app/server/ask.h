@@ -1,0 +1,36 @@
+// Ask: what a client wants of a model, in the engine's terms, whatever API it came through; and why it cannot be had.
+#ifndef CONFAB_SERVER_ASK_H
+#define CONFAB_SERVER_ASK_H
+
+#include "app/server/bytes.h"
+#include "engine/engine.h"
+#include "engine/model_file.h"
+
+struct ask {
+    const char *model; // borrowed, as all texts; NULL: not said
+    struct sampling sampling;
+    enum reasoning reasoning;
+    int max_tokens, n_answers;
+    const char **stops; // owned, the texts borrowed
+    int n_stops;
+    struct engine_message *messages; // owned; role and text borrowed unless `parts` has them
+    int n_messages;
+    char **parts; // owned: texts that were put together
+    int n_parts;
+    bool stream, with_usage;
+    bool logprobs;
+    int top_logprobs;
+};
+void ask_free(struct ask *a);
+
+struct refusal {
+    int status;       // of HTTP
+    char field[96];   // "messages[2].role"; "": none
+    const char *code; // "model_not_found"; NULL: none
+    char text[512];   // a sentence; with the field's name, where there is one
+};
+// Returns false.
+bool refuse(struct refusal *r, int status, const char *field, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,251 @@
+#include "app/server/fields.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "engine/base/status.h"
+
+#define MOST_STOPS 16
+
+enum { BAD_REQUEST = 400 };
+
+bool refuse(struct refusal *r, int status, const char *field, const char *format, ...) {
+    va_list arguments;
+    struct status clean;
+    char text[sizeof r->text];
+    *r = (struct refusal){.status = status};
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    status_fail(&clean, STATUS_USAGE, "%s%s%.400s", field ? field : "", field ? ": " : "", text);
+    snprintf(r->text, sizeof r->text, "%s", clean.text);
+    snprintf(r->field, sizeof r->field, "%s", field ? field : "");
+    return false;
+}
+
+void ask_free(struct ask *a) {
+    for (int i = 0; i < a->n_parts; i++) free(a->parts[i]);
+    free(a->parts), free(a->messages), free(a->stops);
+    *a = (struct ask){0};
+}
+
+// ---- one field ----
+
+static const char *type_name(const json_t *value) {
+    switch (json_typeof(value)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "a list";
+    case JSON_STRING: return "a text";
+    case JSON_INTEGER:
+    case JSON_REAL: return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE: return "true or false";
+    case JSON_NULL: return "null";
+    }
+    return "";
+}
+
+static bool wrong_type(struct refusal *r, const char *field, const char *expected, const json_t *value) {
+    return refuse(r, BAD_REQUEST, field, "expected %s, got %s", expected, type_name(value));
+}
+
+static bool read_number(const json_t *value, const struct field *f, bool whole, double low, double high, double *out,
+                        struct refusal *r) {
+    const char *expected = whole ? "a whole number" : "a number";
+    const double number = json_number_value(value);
+    if (!json_is_number(value)) return wrong_type(r, f->name, expected, value);
+    if (whole && number != floor(number)) return refuse(r, BAD_REQUEST, f->name, "%g is not %s", number, expected);
+    if (number < low || number > high)
+        return refuse(r, BAD_REQUEST, f->name, "%.10g is out of range (%.10g to %.10g)", number, low, high);
+    *out = number;
+    return true;
+}
+
+// To confab a seed of 0 is none; whoever gives one wants the same answer again.
+static bool read_knob(const json_t *value, const struct field *f, struct sampling *s, struct refusal *r) {
+    const struct sampling_knob *knob = &sampling_knobs[f->place];
+    double number;
+    if (!read_number(value, f, knob->kind != SAMPLING_FLOAT, knob->low, knob->high, &number, r)) return false;
+    sampling_set(s, (enum sampling_knob_id)f->place, f->place == KNOB_seed && number == 0 ? knob->high : number);
+    return true;
+}
+
+static bool is_nothing(const json_t *value) {
+    const bool none = json_is_string(value) && !strcmp(json_string_value(value), "none");
+    return json_is_false(value) || none || (json_is_array(value) && !json_array_size(value)) ||
+           (json_is_object(value) && !json_object_size(value));
+}
+
+static bool read_field(const json_t *value, const struct field *f, struct ask *a, struct refusal *r) {
+    void *place = (char *)a + f->place;
+    double number;
+    switch (f->kind) {
+    case FIELD_KNOBS: break;
+    case FIELD_KNOB: return read_knob(value, f, &a->sampling, r);
+    case FIELD_INT:
+        if (!read_number(value, f, true, f->low, f->high, &number, r)) return false;
+        *(int *)place = (int)number;
+        return true;
+    case FIELD_FLAG:
+        if (!json_is_boolean(value)) return wrong_type(r, f->name, "true or false", value);
+        *(bool *)place = json_is_true(value);
+        return true;
+    case FIELD_TEXT:
+        if (!json_is_string(value)) return wrong_type(r, f->name, "a text", value);
+        *(const char **)place = json_string_value(value);
+        return true;
+    case FIELD_READ: return f->read(value, a, r);
+    case FIELD_IGNORED: return true;
+    case FIELD_REFUSED: return is_nothing(value) || refuse(r, BAD_REQUEST, f->name, "not supported");
+    }
+    return true;
+}
+
+static const struct field *find(const struct field *table, const char *name) {
+    static const struct field knobs[] = {
+#define X(field, key, ...) {#field, FIELD_KNOB, .place = KNOB_##field}, {key, FIELD_KNOB, .place = KNOB_##field},
+        SAMPLING_KNOBS(X)
+#undef X
+            {0},
+    };
+    const struct field *knob = NULL;
+    for (const struct field *f = table; f->name && !knob; f++) {
+        if (!strcmp(f->name, name)) return f;
+        if (f->kind == FIELD_KNOBS) knob = find(knobs, name);
+    }
+    return knob;
+}
+
+bool fields_read(const json_t *object, const struct field *table, bool strict, struct ask *a, struct refusal *r) {
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value) {
+        const struct field *f = find(table, name);
+        if (json_is_null(value)) continue;
+        if (!f && strict) return refuse(r, BAD_REQUEST, name, "unknown field");
+        if (f && !read_field(value, f, a, r)) return false;
+    }
+    return true;
+}
+
+// ---- stops ----
+
+static bool add_stop(const json_t *value, struct ask *a, struct refusal *r) {
+    if (!json_is_string(value)) return wrong_type(r, "stop", "a text, or a list of texts", value);
+    if (!json_string_length(value)) return refuse(r, BAD_REQUEST, "stop", "is empty");
+    if (a->n_stops == MOST_STOPS) return refuse(r, BAD_REQUEST, "stop", "too many texts (maximum %d)", MOST_STOPS);
+    a->stops = xrealloc(a->stops, (size_t)(a->n_stops + 1) * sizeof *a->stops);
+    a->stops[a->n_stops++] = json_string_value(value);
+    return true;
+}
+
+bool field_stops(const json_t *value, struct ask *a, struct refusal *r) {
+    size_t i;
+    json_t *stop;
+    if (!json_is_array(value)) return add_stop(value, a, r);
+    json_array_foreach((json_t *)value, i, stop) if (!add_stop(stop, a, r)) return false;
+    return true;
+}
+
+// ---- messages ----
+
+static const char *keep(struct ask *a, char *text) {
+    a->parts = xrealloc(a->parts, (size_t)(a->n_parts + 1) * sizeof *a->parts);
+    return a->parts[a->n_parts++] = text;
+}
+
+static bool is_text(const json_t *part) {
+    static const char *const types[] = {"text", "input_text", "output_text"};
+    const char *type = json_string_value(json_object_get(part, "type"));
+    bool known = false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) known |= type && !strcmp(type, types[i]);
+    return known && json_is_string(json_object_get(part, "text"));
+}
+
+static const char *read_parts(const json_t *list, const char *field, struct ask *a, struct refusal *r) {
+    struct bytes text = {0};
+    size_t i;
+    json_t *part;
+    bool good = true;
+    json_array_foreach((json_t *)list, i, part) {
+        good = is_text(part) || refuse(r, BAD_REQUEST, field, "part %zu is not a text", i);
+        if (!good) break;
+        const json_t *words = json_object_get(part, "text");
+        bytes_add(&text, json_string_value(words), json_string_length(words));
+    }
+    bytes_add(&text, "", 1);
+    if (good) return keep(a, text.data);
+    bytes_free(&text);
+    return NULL;
+}
+
+// A text, or a list of parts that are texts; NULL: refused.
+static const char *read_content(const json_t *content, const char *field, struct ask *a, struct refusal *r) {
+    if (json_is_string(content)) return json_string_value(content);
+    if (json_is_array(content)) return read_parts(content, field, a, r);
+    if (!content) refuse(r, BAD_REQUEST, field, "is missing");
+    else wrong_type(r, field, "a text, or a list of parts", content);
+    return NULL;
+}
+
+// The role as models know it; NULL: refused.
+static const char *read_role(const json_t *role, const char *field, struct refusal *r) {
+    static const char *const roles[][2] = {
+        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
+    if (!json_is_string(role)) {
+        if (role) wrong_type(r, field, "a text", role);
+        else refuse(r, BAD_REQUEST, field, "is missing");
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (!strcmp(json_string_value(role), roles[i][0])) return roles[i][1];
+    refuse(r, BAD_REQUEST, field, "unknown value '%.40s' (expected system, developer, user or assistant)",
+           json_string_value(role));
+    return NULL;
+}
+
+static bool read_message(const json_t *message, size_t place, struct ask *a, struct refusal *r) {
+    char field[64];
+    struct engine_message *m = &a->messages[a->n_messages++];
+    snprintf(field, sizeof field, "messages[%zu]", place);
+    if (!json_is_object(message)) return wrong_type(r, field, "an object", message);
+    const json_t *calls = json_object_get(message, "tool_calls"),
+                 *thinking = json_object_get(message, "reasoning_content");
+    if (calls && !json_is_null(calls) && !is_nothing(calls))
+        return refuse(r, BAD_REQUEST, field, "tool calls are not supported");
+    snprintf(field, sizeof field, "messages[%zu].role", place);
+    m->role = read_role(json_object_get(message, "role"), field, r);
+    snprintf(field, sizeof field, "messages[%zu].content", place);
+    m->text = m->role ? read_content(json_object_get(message, "content"), field, a, r) : NULL;
+    m->thinking = json_string_value(thinking);
+    return m->text;
+}
+
+bool field_messages(const json_t *value, struct ask *a, struct refusal *r) {
+    size_t i;
+    json_t *message;
+    if (!json_is_array(value)) return wrong_type(r, "messages", "a list", value);
+    a->messages = xcalloc(json_array_size(value) + 1, sizeof *a->messages);
+    json_array_foreach((json_t *)value, i, message) if (!read_message(message, i, a, r)) return false;
+    return true;
+}
+
+bool field_effort(const json_t *value, struct ask *a, struct refusal *r) {
+    static const struct {
+        const char *name;
+        enum reasoning reasoning;
+    } efforts[] = {{"none", REASONING_OFF},
+                   {"minimal", REASONING_LOW},
+                   {"low", REASONING_LOW},
+                   {"medium", REASONING_MEDIUM},
+                   {"high", REASONING_HIGH}};
+    if (!json_is_string(value)) return wrong_type(r, "reasoning_effort", "a text", value);
+    for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++)
+        if (!strcmp(json_string_value(value), efforts[i].name)) {
+            a->reasoning = efforts[i].reasoning;
+            return true;
+        }
+    return refuse(r, BAD_REQUEST, "reasoning_effort",
+                  "unknown value '%.40s' (expected none, minimal, low, medium or high)", json_string_value(value));
+}

@@ -1,0 +1,39 @@
+// Fields: reads the members of a JSON object as a table says. Each has a type and a range, and what does not fit is
+// refused by name: nothing is changed in silence.
+#ifndef CONFAB_SERVER_FIELDS_H
+#define CONFAB_SERVER_FIELDS_H
+
+#include <jansson.h>
+
+#include "app/server/ask.h"
+
+enum field_kind {
+    FIELD_KNOB,    // of sampling, `place` its id; the range is the knob's
+    FIELD_KNOBS,   // a row for all of them, by the names that APIs have for them and by those of confab's options
+    FIELD_INT,     // int at `place` in struct ask, from low to high
+    FIELD_FLAG,    // bool at `place`
+    FIELD_TEXT,    // const char * at `place`
+    FIELD_READ,    // `read` does it
+    FIELD_IGNORED, // of no consequence here, whatever it is
+    FIELD_REFUSED, // unless it is nothing: null, false, "none", an empty list or object
+};
+
+struct field {
+    const char *name;
+    enum field_kind kind;
+    double low, high;
+    size_t place;
+    bool (*read)(const json_t *value, struct ask *a, struct refusal *r); // names the field in what it refuses
+};
+
+// The table ends with a row without a name. Members that are null count as missing. Unknown ones are refused if
+// `strict`, otherwise ignored.
+bool fields_read(const json_t *object, const struct field *table, bool strict, struct ask *a, struct refusal *r);
+
+// ---- readers of fields that several APIs have ----
+
+bool field_stops(const json_t *value, struct ask *a, struct refusal *r);    // a text or a list of texts
+bool field_messages(const json_t *value, struct ask *a, struct refusal *r); // of a chat
+bool field_effort(const json_t *value, struct ask *a, struct refusal *r);   // of reasoning
+
+#endif

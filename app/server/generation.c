@@ -1,0 +1,155 @@
+// Generations: from what is asked to the engine's request, and from its events to the reply.
+//
+//   begun ──► pieces of a stream, or kept for a whole reply ──► every answer has ended ──► freed
+//     └──► abandoned: cancelled, and freed when its answers have ended
+#include <math.h>
+#include <time.h>
+
+#include "app/server/server_state.h"
+
+static void generation_free(struct generation *g) {
+    struct generation **at = &g->server->generations;
+    while (*at != g) at = &(*at)->next;
+    *at = g->next;
+    for (int i = 0; i < g->n_answers; i++) {
+        bytes_free(&g->answers[i].texts[0]), bytes_free(&g->answers[i].texts[1]);
+        json_decref(g->answers[i].logprobs);
+    }
+    g->server->n_answers -= g->n_open;
+    free(g->answers);
+    free(g);
+}
+
+void generations_free(struct server *s) {
+    while (s->generations) generation_free(s->generations);
+}
+
+void generation_begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
+                      const struct request_params *p, const struct ask *a) {
+    struct generation *g = xcalloc(1, sizeof *g);
+    const int n = p->n_answers > 1 ? p->n_answers : 1;
+    *g = (struct generation){.server = s,
+                             .exchange = x,
+                             .form = form,
+                             .model = m,
+                             .created = (int64_t)time(NULL),
+                             .stream = a->stream,
+                             .with_usage = a->with_usage,
+                             .logprobs = a->logprobs,
+                             .top_logprobs = a->top_logprobs,
+                             .n_answers = n,
+                             .n_open = n,
+                             .answers = xcalloc((size_t)n, sizeof *g->answers),
+                             .next = s->generations};
+    s->generations = g;
+    s->n_answers += n;
+    x->owner = g;
+    g->request = engine_submit(m->client, p);
+}
+
+void generation_abandon(struct generation *g) {
+    g->exchange = NULL;
+    engine_cancel(g->model->client, g->request);
+}
+
+// ---- logprobs ----
+
+static json_t *token_json(const struct model_file *file, int32_t id, float probability) {
+    size_t size = 0;
+    char *text = model_file_detokenize(file, &id, 1, &size, NULL);
+    json_t *bytes = json_array();
+    for (size_t i = 0; text && i < size; i++) json_array_append_new(bytes, json_integer((unsigned char)text[i]));
+    json_t *token = json_pack("{s:o, s:f, s:o}", "token", reply_text(text, text ? size : 0), "logprob",
+                              probability > 0 ? log((double)probability) : -9999.0, "bytes", bytes);
+    free(text);
+    return token;
+}
+
+static void note_logprobs(const struct generation *g, struct generated *answer, const struct engine_event *e) {
+    json_t *token = token_json(g->model->file, e->token, e->probability), *top = json_array();
+    for (int i = 0; i < e->n_alternatives && i < g->top_logprobs; i++)
+        json_array_append_new(top, token_json(g->model->file, e->alternatives[i].id, e->alternatives[i].probability));
+    json_object_set_new(token, "top_logprobs", top);
+    if (!answer->logprobs) answer->logprobs = json_array();
+    json_array_append_new(answer->logprobs, token);
+}
+
+// ---- events ----
+
+static void begin_stream(struct generation *g) {
+    if (g->begun) return;
+    g->begun = true;
+    http_stream(g->exchange, g->form->stream_type);
+}
+
+static void take_text(struct generation *g, const struct engine_event *e) {
+    struct generated *answer = &g->answers[e->answer];
+    if (e->token >= 0) answer->n_tokens++, answer->n_thinking += e->channel == CHANNEL_THINKING;
+    if (!g->exchange) return;
+    const bool listed = g->logprobs && e->token >= 0 && e->channel == CHANNEL_ANSWER;
+    if (listed) note_logprobs(g, answer, e);
+    if (!g->stream) {
+        bytes_add(&answer->texts[e->channel], e->text, e->size);
+    } else if (e->size || listed) {
+        begin_stream(g);
+        g->form->piece(g, e->answer, e);
+        answer->any = true;
+    }
+}
+
+static void reply_failed(struct generation *g, const struct engine_event *e) {
+    struct refusal r = {0};
+    const bool too_long = e->reason == FINISH_CONTEXT;
+    refuse(&r,
+           e->state == REQUEST_CANCELLED ? 503
+           : too_long                    ? 400
+                                         : 500,
+           NULL, "%s", e->size ? e->text : "the answer was stopped");
+    r.code = too_long ? "context_length_exceeded" : NULL;
+    struct exchange *x = g->exchange;
+    generation_abandon(g);
+    if (!g->begun) {
+        reply_refusal(x, g->form, &r);
+        return;
+    }
+    json_t *error = g->form->error(&r);
+    g->form->write_error(x, error);
+    http_end(x);
+}
+
+static void reply_ended(struct generation *g) {
+    struct exchange *x = g->exchange;
+    g->exchange = NULL;
+    if (!g->stream) {
+        reply_json(x, 200, g->form->whole(g));
+        return;
+    }
+    g->exchange = x;
+    g->form->end(g);
+    g->exchange = NULL;
+    http_end(x);
+}
+
+static void take_end(struct generation *g, const struct engine_event *e) {
+    struct generated *answer = &g->answers[e->answer];
+    answer->ended = true;
+    answer->reason = e->reason;
+    answer->n_tokens = e->n_generated;
+    g->n_prompt = e->n_prompt, g->n_reused = e->n_reused;
+    g->n_open--, g->server->n_answers--;
+    if (g->exchange && e->state != REQUEST_FINISHED) reply_failed(g, e);
+    if (g->exchange && g->stream) {
+        begin_stream(g);
+        g->form->end_answer(g, e->answer);
+    }
+    if (g->exchange && !g->n_open) reply_ended(g);
+    if (!g->n_open) generation_free(g);
+}
+
+void generation_take(struct server *s, const struct engine_event *e) {
+    struct generation *g = s->generations;
+    while (g && g->request != e->request) g = g->next;
+    if (!g || g->answers[e->answer].ended) return;
+    if (e->kind == EVENT_TEXT) take_text(g, e);
+    else if (e->kind == EVENT_STATE && e->state >= REQUEST_FINISHED) take_end(g, e);
+}

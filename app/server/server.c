@@ -1,0 +1,156 @@
+// The server's thread: who may ask, and the events of the engine and of HTTP in one loop.
+#include "app/server/server.h"
+
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/server/server_state.h"
+#include "engine/base/system.h"
+
+// ---- exchanges ----
+
+static bool allows(const struct server *s, const struct exchange *x, struct refusal *r) {
+    const char *host = http_header(x, "Host"), *origin = http_header(x, "Origin");
+    if (!host || !guard_allows_host(&s->guard, host))
+        return refuse(r, 403, NULL, "host '%.200s' is not allowed (see --allow-host)", host ? host : "");
+    if (http_header_count(x, "Origin") && (!origin || !guard_allows_origin(&s->guard, origin, host)))
+        return refuse(r, 403, NULL, "origin '%.200s' is not allowed (see --allow-origin)", origin ? origin : "");
+    return true;
+}
+
+static bool knows_key(const struct server *s, const struct exchange *x, struct refusal *r) {
+    if (!strcmp(x->path, "/health")) return true;
+    if (guard_allows_key(&s->guard, http_header(x, "Authorization"), http_header(x, "X-Api-Key"))) return true;
+    refuse(r, 401, NULL, "the request has no valid API key");
+    r->code = "invalid_api_key";
+    return false;
+}
+
+// What a browser asks before a page of another origin may.
+static void reply_options(struct exchange *x) {
+    const char *asked = http_header(x, "Access-Control-Request-Headers");
+    http_reply(x, 204, "text/plain", "", 0);
+    http_add_header(x, "Allow", "GET, POST, OPTIONS");
+    if (!x->origin) return;
+    http_add_header(x, "Access-Control-Allow-Methods", "GET, POST");
+    http_add_header(x, "Access-Control-Max-Age", "600");
+    if (asked) http_add_header(x, "Access-Control-Allow-Headers", asked);
+}
+
+static void on_admit(void *context, struct exchange *x) {
+    const struct server *s = context;
+    struct refusal r = {0};
+    if (!allows(s, x, &r)) {
+        reply_refusal(x, &openai_chat, &r);
+        return;
+    }
+    x->origin = http_header(x, "Origin");
+    if (!strcmp(x->method, "OPTIONS")) reply_options(x);
+    else if (!knows_key(s, x, &r) || !route_find(x, &r)) reply_refusal(x, &openai_chat, &r);
+}
+
+static void on_handle(void *context, struct exchange *x) {
+    struct refusal r;
+    const struct route *route = route_find(x, &r); // it was admitted
+    log_debug("server", "%s %s", route->method, route->path);
+    route->handle(context, x);
+}
+
+static void on_gone(void *context, struct exchange *x) {
+    (void)context;
+    generation_abandon(x->owner);
+}
+
+// ---- the loop ----
+
+static int stop_fd(void *context) { return ((const struct server *)context)->stop_fd; }
+
+static void stop_turn(void *context, bool ready) {
+    if (ready) ((struct server *)context)->stopped = true;
+}
+
+static int engine_fd(void *context) { return engine_event_fd(((const struct server *)context)->model.client); }
+
+static void engine_turn(void *context, bool ready) {
+    struct server *s = context;
+    struct engine_event e;
+    (void)ready;
+    while (engine_poll(s->model.client, &e)) generation_take(s, &e);
+}
+
+static int clients_fd(void *context) { return http_fd(((const struct server *)context)->http); }
+static uint64_t clients_due(void *context) { return http_due(((const struct server *)context)->http); }
+
+static void clients_turn(void *context, bool ready) {
+    (void)ready;
+    http_turn(((const struct server *)context)->http);
+}
+
+// Clients come last, so that what the engine said is sent in the same turn.
+static void add_sources(struct server *s) {
+    loop_add(s->loop, &(struct loop_source){stop_fd, POLLIN, NULL, stop_turn, s});
+    loop_add(s->loop, &(struct loop_source){engine_fd, POLLIN, NULL, engine_turn, s});
+    loop_add(s->loop, &(struct loop_source){clients_fd, POLLIN, clients_due, clients_turn, s});
+}
+
+void server_turn(struct server *s, int timeout_ms) { loop_turn(s->loop, timeout_ms); }
+
+void server_run(struct server *s) {
+    while (!s->stopped) loop_turn(s->loop, -1);
+}
+
+void server_stop(struct server *s) {
+    const uint64_t one = 1;
+    const ssize_t ignored = write(s->stop_fd, &one, sizeof one);
+    (void)ignored;
+}
+
+// ---- opening and closing ----
+
+static bool open_parts(struct server *s, struct status *st) {
+    const struct settings *set = s->params.settings;
+    const char *host = set->host ? set->host : "127.0.0.1";
+    s->guard = (struct guard){.hosts = &set->allow_hosts,
+                              .origins = &set->allow_origins,
+                              .host = host,
+                              .open = strcmp(host, "127.0.0.1") && strcmp(host, "localhost") && strcmp(host, "::1")};
+    if (!guard_open(&s->guard, set->api_keys, st)) return false;
+    s->stop_fd = system_open_eventfd(st);
+    s->model.client = s->stop_fd < 0 ? NULL : engine_client_open(s->params.engine, st);
+    if (!s->model.client) return false;
+    s->http = http_open(
+        &(struct http_params){
+            .host = host, .port = set->port, .admit = on_admit, .handle = on_handle, .gone = on_gone, .context = s},
+        st);
+    return s->http;
+}
+
+struct server *server_open(const struct server_params *p, struct status *st) {
+    struct server *s = xcalloc(1, sizeof *s);
+    *s = (struct server){.params = *p,
+                         .settings = *p->settings,
+                         .loop = loop_open(),
+                         .stop_fd = -1,
+                         .started = (uint64_t)time(NULL),
+                         .model = {.name = p->name, .file = p->file, .info = model_file_info(p->file)}};
+    s->model.loaded = (int64_t)s->started;
+    if (!open_parts(s, st)) {
+        server_close(s);
+        return NULL;
+    }
+    add_sources(s);
+    return s;
+}
+
+void server_close(struct server *s) {
+    http_close(s->http);
+    generations_free(s);
+    engine_client_close(s->model.client);
+    guard_close(&s->guard);
+    if (s->stop_fd >= 0) close(s->stop_fd);
+    loop_close(s->loop);
+    free(s);
+}
+
+int server_port(const struct server *s) { return http_port(s->http); }

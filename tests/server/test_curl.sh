@@ -1,0 +1,48 @@
+#!/bin/sh
+# `confab serve` as curl sees it, with the built-in model.
+command -v curl > /dev/null || { echo "skipped: no curl"; echo "[  SKIPPED ] 1 test(s)"; exit 0; }
+. "$(dirname "$0")/serve.sh"
+serve
+question='"messages":[{"role":"user","content":"How do I quit?"}]'
+
+ask() { curl -sS --max-time 60 "$url/v1/chat/completions" -d "{$question$1}"; }
+has() { # TEXT COMMAND...
+    text=$1
+    shift
+    "$@" > "$folder/has" 2>&1
+    grep -qF -- "$text" "$folder/has" || { echo "no '$text' in:"; cat "$folder/has"; return 1; }
+}
+same_as_run() {
+    "$confab" run --seed 5 'How do I quit?' > "$folder/run"
+    ask ',"seed":5' > "$folder/whole"
+    ask ',"seed":5,"stream":true' | sed -n 's/.*"content":"\([^"]*\)".*/\1/p' | tr -d '\n' > "$folder/streamed"
+    printf '%s' "$(cat "$folder/run")" | cmp - "$folder/streamed" && has "$(cat "$folder/run")" cat "$folder/whole"
+}
+sixteen_at_once() {
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do ask ',"seed":5' > "$folder/one$i" & all="${all:-} $!"; done
+    wait $all
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do has 'Ctrl+Q leaves confab' cat "$folder/one$i" || return 1; done
+}
+refuses_loose_keys() {
+    echo key > "$folder/keys"
+    chmod 644 "$folder/keys"
+    has 'others can read the keys' "$confab" serve -p 0 --api-keys "$folder/keys"
+}
+takes_keys() {
+    chmod 600 "$folder/keys"
+    serve --api-keys "$folder/keys"
+    has invalid_api_key ask '' && has '"guide"' curl -sS -H 'Authorization: Bearer key' "$url/v1/models"
+}
+
+check "health" has '"ok"' curl -sS "$url/health"
+check "models are listed" has '"id":"guide"' curl -sS "$url/v1/models"
+check "answers are those of confab run" same_as_run
+check "sixteen clients at once" sixteen_at_once
+check "a length that is given" has '"finish_reason":"length"' ask ',"max_tokens":3'
+check "a value that is out of range" has '"param":"temperature"' ask ',"temperature":9'
+check "a foreign host" has 'not allowed' curl -sS -H 'Host: evil.example' "$url/health"
+check "a port that is taken" has 'in use' "$confab" serve -p "${url##*:}"
+check "it stops when it is told" stop
+check "keys that others can read" refuses_loose_keys
+check "keys" takes_keys
+report

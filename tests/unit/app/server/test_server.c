@@ -1,0 +1,300 @@
+// The server before hostile, slow and vanishing clients.
+#include <sys/stat.h>
+
+#include "app/server/http.h"
+#include "engine/base/clock.h"
+#include "tests/unit/server_fixture.h"
+#include "tests/unit/temporary_folder.h"
+
+#define CHAT   "/v1/chat/completions"
+#define ASK    "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}"
+#define STREAM "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"stream\":true}"
+
+// ---- who may ask ----
+
+static int status_for(const char *method, const char *path, const char *headers) {
+    char *request = xasprintf("%s %s HTTP/1.1\r\nConnection: close\r\n%s\r\n", method, path, headers);
+    const int status = status_of(exchange(request));
+    free(request);
+    return status;
+}
+
+static void test_other_hosts_and_origins_are_forbidden(void **state) {
+    (void)state;
+    static const struct {
+        const char *headers;
+        int status;
+    } cases[] = {
+        {"Host: localhost\r\n", 200},
+        {"Host: localhost:8080\r\n", 200},
+        {"Host: LOCALHOST\r\n", 200},
+        {"Host: 127.0.0.1:1\r\n", 200},
+        {"Host: [::1]:8080\r\n", 200},
+        {"Host: me.example:80\r\n", 200}, // --allow-host
+        {"Host: evil.example\r\n", 403},
+        {"Host: localhost.evil.example\r\n", 403},
+        {"Host: 10.0.0.1\r\n", 403},
+        {"Host: localhost\r\nHost: evil.example\r\n", 403},
+        {"Host:\r\n", 403},
+        {"", 400},
+        {"Host: localhost\r\nOrigin: http://evil.example\r\n", 403},
+        {"Host: localhost\r\nOrigin: null\r\n", 403},
+        {"Host: localhost\r\nOrigin: http://localhost:3000\r\n", 403},
+        {"Host: localhost:8080\r\nOrigin: http://localhost:8080\r\n", 200}, // a page of its own
+        {"Host: localhost\r\nOrigin: http://page.example\r\n", 200},        // --allow-origin
+        {"Host: localhost\r\nOrigin: http://page.example.evil.example\r\n", 403},
+        {"Host: localhost\r\nOrigin: http://page.example\r\nOrigin: http://evil.example\r\n", 403},
+    };
+    text_list_insert(&settings.allow_hosts, 0, "me.example");
+    text_list_insert(&settings.allow_origins, 0, "http://page.example");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (status_for("GET", "/health", cases[i].headers) != cases[i].status)
+            fail_msg("%s: %s", cases[i].headers, heard);
+}
+
+static void test_only_allowed_pages_may_read(void **state) {
+    (void)state;
+    text_list_insert(&settings.allow_origins, 0, "http://page.example");
+    assert_int_equal(status_for("OPTIONS", CHAT,
+                                "Host: localhost\r\nOrigin: http://page.example\r\n"
+                                "Access-Control-Request-Headers: authorization, x-stainless-os\r\n"),
+                     204);
+    assert_says(heard, "Access-Control-Allow-Origin: http://page.example\r\n");
+    assert_says(heard, "Access-Control-Allow-Headers: authorization, x-stainless-os\r\n");
+    assert_int_equal(status_for("OPTIONS", CHAT, "Host: localhost\r\nOrigin: http://evil.example\r\n"), 403);
+    assert_null(strstr(heard, "Access-Control"));
+    status_for("GET", "/health", "Host: localhost\r\n");
+    assert_null(strstr(heard, "Access-Control"));
+}
+
+static const char *folder;
+
+static void open_with_keys(const char *name, mode_t mode, struct status *st) {
+    struct settings own = settings_default();
+    temporary_folder_write(folder, name, "first-key\nsecond-key\n");
+    own.port = 0;
+    own.api_keys = xasprintf("%s/%s", folder, name);
+    chmod(own.api_keys, mode);
+    struct server_params params = {.settings = &own, .name = "tiny", .file = file, .engine = &engine.engine};
+    struct server *other = server_open(&params, st), *before = server;
+    if (other) {
+        server = other;
+        assert_int_equal(status_for("GET", "/health", "Host: localhost\r\n"), 200);
+        assert_int_equal(status_for("GET", "/v1/models", "Host: localhost\r\n"), 401);
+        assert_says(heard, "WWW-Authenticate: Bearer");
+        static const struct {
+            const char *header;
+            int status;
+        } cases[] = {{"Authorization: Bearer first-key", 200},
+                     {"Authorization: bearer second-key", 200},
+                     {"X-Api-Key: second-key", 200},
+                     {"Authorization: Bearer first-ke", 401},
+                     {"Authorization: Bearer first-keyy", 401},
+                     {"Authorization: Bearer ", 401},
+                     {"Authorization: first-key", 401},
+                     {"Authorization: Basic first-key", 401}};
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            char *headers = xasprintf("Host: localhost\r\n%s\r\n", cases[i].header);
+            if (status_for("GET", "/v1/models", headers) != cases[i].status) fail_msg("%s: %s", headers, heard);
+            free(headers);
+        }
+        server_close(other);
+        server = before;
+    }
+    settings_free(&own);
+}
+
+static void test_keys(void **state) {
+    (void)state;
+    struct status st = {0};
+    open_with_keys("keys", 0600, &st);
+    assert_int_equal(st.code, STATUS_OK);
+    open_with_keys("readable", 0640, &st);
+    assert_says(st.text, "others can read the keys");
+}
+
+static void test_paths_and_methods(void **state) {
+    (void)state;
+    assert_int_equal(status_for("GET", "/health", "Host: localhost\r\n"), 200);
+    assert_int_equal(status_for("HEAD", "/health", "Host: localhost\r\n"), 200);
+    assert_int_equal(status_for("GET", "/health?x=1", "Host: localhost\r\n"), 200);
+    assert_int_equal(status_for("GET", CHAT, "Host: localhost\r\n"), 405);
+    assert_int_equal(status_for("DELETE", CHAT, "Host: localhost\r\n"), 405);
+    assert_int_equal(status_for("GET", "/../../etc/passwd", "Host: localhost\r\n"), 404);
+    assert_int_equal(status_for("GET", "/%2e%2e/etc/passwd%00", "Host: localhost\r\n"), 404);
+    assert_int_equal(status_for("GET", "/v1/models/..%2f..%2fetc%2fpasswd", "Host: localhost\r\n"), 404);
+}
+
+// ---- clients that leave ----
+
+static void test_a_client_that_leaves_cancels_its_request_only(void **state) {
+    (void)state;
+    int stays = post(CHAT, ASK), leaves = post(CHAT, ASK);
+    assert_int_equal(engine.n_requests, 2);
+    close(leaves);
+    turn(3);
+    assert_int_equal(engine.n_cancelled, 1);
+    assert_int_equal(engine.cancelled[0], 2);
+    tell_end(0, REQUEST_CANCELLED, FINISH_CANCELLED, ""); // of the second
+    engine.n_requests = 1;
+    tell_text(0, CHANNEL_ANSWER, 6, "still here");
+    tell_end(0, REQUEST_FINISHED, FINISH_END, "");
+    assert_says(hear(stays, NULL), "still here");
+    close(stays);
+    assert_int_equal(engine.n_cancelled, 1);
+}
+
+static void test_a_client_that_leaves_a_stream_cancels_it(void **state) {
+    (void)state;
+    int fd = post(CHAT, STREAM);
+    tell_text(0, CHANNEL_ANSWER, 6, "Hel");
+    hear(fd, "Hel");
+    assert_int_equal(engine.n_cancelled, 0);
+    close(fd);
+    turn(3);
+    assert_int_equal(engine.n_cancelled, 1);
+    tell_text(0, CHANNEL_ANSWER, 6, "lo"); // came before the engine obeyed
+    tell_end(0, REQUEST_CANCELLED, FINISH_CANCELLED, "");
+    turn(3);
+}
+
+static void test_a_client_that_does_not_read_is_given_up(void **state) {
+    (void)state;
+    char text[512];
+    memset(text, 'x', sizeof text);
+    text[500] = 0;
+    int fd = post(CHAT, STREAM);
+    for (int i = 0; i < 40000 && !engine.n_cancelled; i++) {
+        tell_text(0, CHANNEL_ANSWER, 6, text);
+        if (i % 100 == 0) turn(1);
+    }
+    assert_int_equal(engine.n_cancelled, 1);
+    close(fd);
+    turn(3);
+}
+
+static void test_a_server_closes_while_it_answers(void **state) {
+    (void)state;
+    int whole = post(CHAT, ASK), stream = post(CHAT, STREAM), half = dial();
+    tell_text(0, CHANNEL_ANSWER, 6, "Hel");
+    hear(stream, "Hel");
+    say(half, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
+    server_close(server);
+    assert_int_equal(engine.n_cancelled, 2);
+    close(whole), close(stream), close(half);
+    free(model_bytes), model_file_close(file);
+    serve();
+}
+
+// ---- limits ----
+
+static void test_slow_requests_end(void **state) {
+    (void)state;
+    const uint64_t begin = clock_ns();
+    clock_freeze(begin);
+    int silent = dial(), slow = dial(), answered = post(CHAT, ASK);
+    say(slow, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\n");
+    turn(2);
+    clock_freeze(begin + (HTTP_SECONDS - 1) * NANOSECONDS);
+    say(slow, "Content-Length: 5\r\n");
+    clock_freeze(begin + (HTTP_SECONDS + 1) * NANOSECONDS);
+    assert_string_equal(hear(silent, NULL), "");
+    assert_string_equal(hear(slow, NULL), "");
+    assert_int_equal(engine.n_cancelled, 0); // whoever waits for us may wait
+    tell_end(0, REQUEST_FINISHED, FINISH_END, "");
+    assert_int_equal(status_of(hear(answered, NULL)), 200);
+    clock_freeze(0);
+    close(silent), close(slow), close(answered);
+}
+
+static void test_requests_are_limited_in_size(void **state) {
+    (void)state;
+    char *body = xcalloc(1, HTTP_BODY_BYTES + 100), *headers = xcalloc(1, 2 * HTTP_HEADER_BYTES);
+    memset(body, '[', HTTP_BODY_BYTES);
+    int fd = post(CHAT, body); // and as deep as it is long
+    assert_int_equal(status_of(hear(fd, NULL)), 400);
+    close(fd);
+    memset(body, ' ', HTTP_BODY_BYTES + 1);
+    fd = post(CHAT, body);
+    assert_int_equal(status_of(hear(fd, NULL)), 413);
+    close(fd);
+    memset(headers, 'x', 2 * HTTP_HEADER_BYTES - 1);
+    fd = dial();
+    say(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\nX-Endless: ");
+    send(fd, headers, HTTP_HEADER_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT);
+    turn(3);
+    assert_int_equal(status_of(hear(fd, "\r\n\r\n")), 431);
+    close(fd);
+    free(body), free(headers);
+}
+
+static void test_chunks_are_limited_too(void **state) {
+    (void)state;
+    int fd = dial();
+    char chunk[4106] = "1000\r\n";
+    memset(chunk + 6, ' ', 4096);
+    strcpy(chunk + 6 + 4096, "\r\n");
+    say(fd, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (unsigned i = 0; i <= HTTP_BODY_BYTES / 4096; i++) say(fd, chunk);
+    say(fd, "0\r\n\r\n");
+    assert_int_equal(status_of(hear(fd, NULL)), 413);
+    close(fd);
+}
+
+static void test_too_many_requests_are_told_to_come_again(void **state) {
+    (void)state;
+    int fds[9];
+    for (int i = 0; i < 9; i++) fds[i] = post(CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"n\":64}");
+    const char *reply = hear(fds[8], NULL);
+    assert_int_equal(status_of(reply), 503);
+    assert_says(reply, "Retry-After: 1");
+    for (int i = 0; i < 9; i++) close(fds[i]);
+    turn(3);
+    assert_int_equal(engine.n_cancelled, 8);
+}
+
+static void test_a_connection_serves_several_requests(void **state) {
+    (void)state;
+    int fd = dial();
+    say(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    hear(fd, "\"ok\"");
+    say(fd, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
+    assert_int_equal(status_of(hear(fd, "}}")), 400);
+    say(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    assert_int_equal(status_of(hear(fd, NULL)), 200);
+    close(fd);
+}
+
+static void test_a_port_that_is_taken(void **state) {
+    (void)state;
+    struct status st = {0};
+    settings.port = server_port(server);
+    struct server_params params = {.settings = &settings, .name = "tiny", .file = file, .engine = &engine.engine};
+    struct engine_client *before = engine.client;
+    assert_null(server_open(&params, &st));
+    assert_says(st.text, "Address already in use");
+    engine.client = before;
+}
+
+#define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, start_server, stop_server)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        WITH_SERVER(test_other_hosts_and_origins_are_forbidden),
+        WITH_SERVER(test_only_allowed_pages_may_read),
+        WITH_SERVER(test_keys),
+        WITH_SERVER(test_paths_and_methods),
+        WITH_SERVER(test_a_client_that_leaves_cancels_its_request_only),
+        WITH_SERVER(test_a_client_that_leaves_a_stream_cancels_it),
+        WITH_SERVER(test_a_client_that_does_not_read_is_given_up),
+        WITH_SERVER(test_a_server_closes_while_it_answers),
+        WITH_SERVER(test_slow_requests_end),
+        WITH_SERVER(test_requests_are_limited_in_size),
+        WITH_SERVER(test_chunks_are_limited_too),
+        WITH_SERVER(test_too_many_requests_are_told_to_come_again),
+        WITH_SERVER(test_a_connection_serves_several_requests),
+        WITH_SERVER(test_a_port_that_is_taken),
+    };
+    folder = temporary_folder_make();
+    return cmocka_run_group_tests(tests, NULL, temporary_folder_teardown);
+}
