@@ -29,7 +29,9 @@ bool block_cursor_step(struct block_cursor *c, int step) {
 // That a beginning of the message takes when it is laid out by itself.
 static int rows_of(struct block_cursor *c, const struct view_message *m, size_t size, int width, bool ascii) {
     if (m->role == VIEW_MODEL) {
-        markdown_layout(&c->beginning, m->text, size, (struct markdown_options){.width = width, .ascii = ascii});
+        if (!size) return 0;
+        markdown_layout(&c->beginning, m->text, m->size,
+                        (struct markdown_options){.width = width, .ascii = ascii, .until = size});
         return (int)c->beginning.lines.n_rows;
     }
     int rows = 0;

@@ -37,7 +37,7 @@ static struct cell cell_blank(struct style s) {
 void canvas_clear(struct canvas *c) {
     struct cell blank = cell_blank((struct style){.role = ROLE_TEXT});
     size_t row = (size_t)c->width * sizeof *c->cells;
-    for (int x = 0; x < c->width; x++) c->cells[x] = blank;
+    for (int x = 0; x < c->width && c->height; x++) c->cells[x] = blank;
     for (int y = 1; y < c->height; y++) memcpy(c->cells + y * c->width, c->cells, row);
 }
 

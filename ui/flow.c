@@ -166,6 +166,13 @@ void lines_fill(struct lines *l, int from, enum theme_role ground) {
     l->rows[l->n_rows - 1].fill = (uint8_t)ground;
 }
 
+void lines_table(struct lines *l, size_t first, size_t head) {
+    for (size_t row = first + 1; row < l->n_rows; row++) {
+        l->rows[row].above = (uint32_t)(row - first);
+        l->rows[row].head = (uint8_t)(head < UINT8_MAX ? head : UINT8_MAX);
+    }
+}
+
 int lines_run(struct lines *l, int column, struct style style, const char *text, size_t size) {
     if (size == 0) return column;
     l->text = grown(l->text, l->size, size, &l->capacity, 1);

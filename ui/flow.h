@@ -53,6 +53,8 @@ struct lines_row {
     uint32_t first_run;
     int fill_from; // the columns from here on have the ground `fill`; −1: none
     uint8_t fill;
+    uint8_t head;   // of a row of a table below its first one: how many rows its head has,
+    uint32_t above; // and how far above the first of them is; 0: it is no such row
 };
 
 // A zeroed struct lines is empty and ready for use.
@@ -74,6 +76,8 @@ struct lines_mark lines_mark(const struct lines *l);
 void lines_cut(struct lines *l, struct lines_mark mark); // forgets all that came after the mark
 void lines_row(struct lines *l);                         // begins a row
 void lines_fill(struct lines *l, int from, enum theme_role ground);
+// The rows from `first` on are a table, the first `head` of them its head.
+void lines_table(struct lines *l, size_t first, size_t head);
 // Adds a run to the last row; returns the column after it.
 int lines_run(struct lines *l, int column, struct style style, const char *text, size_t size);
 // Adds a run of `count` symbols, each a column wide.

@@ -6,8 +6,15 @@
 
 #include "engine/base/panic.h"
 
+enum {
+    LONG_CHUNK = 16384, // bytes from which on a chunk is cut at the next line that is none of a list's item
+    PASSES = 4,         // at most: each knows better than the one before what is referred to
+};
+
 void markdown_free(struct markdown *m) {
     lines_free(&m->lines);
+    references_free(&m->references);
+    free(m->starts);
     free(m->source);
     *m = (struct markdown){0};
 }
@@ -55,7 +62,7 @@ static struct markdown_fence opened(const char *line, size_t size) {
     return fence ? (struct markdown_fence){c, length, m.columns + (int)marker, m.quotes} : (struct markdown_fence){0};
 }
 
-static bool blank(const char *line, size_t size) {
+bool markdown_blank(const char *line, size_t size) {
     for (size_t i = 0; i < size; i++)
         if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r') return false;
     return true;
@@ -64,7 +71,7 @@ static bool blank(const char *line, size_t size) {
 static bool closed(const struct markdown_fence *open, const char *line, size_t size) {
     struct margin m = margin_of(line, size, open->quotes);
     size_t length = run_length(line + m.size, size - m.size, open->character), after = m.size + length;
-    return length >= open->length && m.columns <= open->indent + 3 && blank(line + after, size - after);
+    return length >= open->length && m.columns <= open->indent + 3 && markdown_blank(line + after, size - after);
 }
 
 void markdown_fence_line(struct markdown_fence *open, const char *line, size_t size) {
@@ -78,93 +85,176 @@ static size_t line_end(const char *text, size_t size, size_t at) {
     return newline ? (size_t)(newline - text) : size;
 }
 
+// ---- chunks ----
+
 struct chunk {
     size_t end;
-    bool complete; // whatever follows cannot belong to it
+    bool complete;              // whatever follows cannot belong to it
+    bool joined;                // to the one that follows: no blank line is between
+    size_t table;               // that goes on in the one that follows
     struct markdown_fence open; // at its end
-    size_t head; // bytes up to the end of the line that opens it
+    size_t head;                // bytes up to the end of the line that opens it
 };
 
-// The chunk that begins at `at`, of which `known` was seen before.
-static struct chunk chunk_at(const char *text, size_t size, size_t at, const struct markdown_open *known) {
-    struct chunk c = {.end = size, .open = known->fence, .head = known->head};
-    bool after_blank = false, begun = known->done;
-    for (size_t start = at, line = at + known->done, end; line < size; line = end + 1) {
+// A line of text is cut behind a word where it is too long, so that an answer without line ends is not one chunk.
+static size_t cut_line(const char *text, size_t at) {
+    size_t cut = at;
+    while (cut > at - LONG_CHUNK / 16 && text[cut - 1] != ' ') cut--;
+    if (text[cut - 1] == ' ') return cut;
+    while (((unsigned char)text[at] & 0xc0) == 0x80) at--;
+    return at;
+}
+
+// The chunk that begins at `start`, of which m->open was seen before.
+static struct chunk chunk_at(const struct markdown *m, const struct markdown_start *start, size_t size) {
+    const char *text = m->references.text;
+    struct chunk c = {.end = size, .table = start->table, .open = m->open.fence, .head = m->open.head};
+    bool after_blank = false, begun = m->open.done;
+    size_t before_line = MARKDOWN_NO_TABLE - 1;
+    for (size_t line = start->at + m->open.done, end; line < size; before_line = line, line = end + 1) {
         end = line_end(text, size, line);
-        bool empty = blank(text + line, end - line);
-        if (begun && after_blank && !c.open.length && !empty && text[line] != ' ' && text[line] != '\t') {
-            c.end = line, c.complete = true;
+        const bool empty = markdown_blank(text + line, end - line), outside = !c.open.length && !empty;
+        const bool at_margin = outside && begun && text[line] != ' ' && text[line] != '\t';
+        const bool cut = end < size && line - start->at >= LONG_CHUNK && c.table != before_line &&
+                         !references_inside(&m->references, line);
+        if (at_margin && (after_blank || cut)) {
+            c.end = line, c.complete = true, c.joined = !after_blank;
+            if (after_blank) c.table = MARKDOWN_NO_TABLE;
             break;
         }
+        if (outside && end - line > LONG_CHUNK) {
+            c.end = cut_line(text, line + LONG_CHUNK), c.complete = c.joined = true, c.table = MARKDOWN_NO_TABLE;
+            break;
+        }
+        if (empty || c.open.length) c.table = MARKDOWN_NO_TABLE;
+        else if (c.table == MARKDOWN_NO_TABLE && markdown_heads_table(text, size, line)) c.table = line;
         struct markdown_fence before = c.open;
         markdown_fence_line(&c.open, text + line, end - line);
-        if (!before.length || before.quotes != c.open.quotes) c.head = end + 1 - start;
+        if (!before.length || before.quotes != c.open.quotes) c.head = end + 1 - start->at;
+        if (before.length && !c.open.length && !before.indent && !before.quotes && end < size) {
+            c.end = end + 1, c.complete = true;
+            break;
+        }
         begun |= !empty;
         after_blank = empty;
     }
     return c;
 }
 
-// The end of text without a last line that may be the beginning of a marker.
-static size_t settled(const char *text, size_t size) {
-    size_t line = size;
-    while (line > 0 && text[line - 1] != '\n') line--;
-    for (size_t i = line; i < size; i++)
-        if (!strchr("-=*_+`~#|>: ", text[i]) || !text[i]) return size;
-    return line;
+static struct markdown_start *last_start(struct markdown *m) { return &m->starts[m->n_starts - 1]; }
+
+static void begin_chunk(struct markdown *m, struct markdown_start start) {
+    if (m->n_starts == m->starts_capacity) {
+        m->starts_capacity = 2 * m->starts_capacity + 16;
+        m->starts = xrealloc(m->starts, m->starts_capacity * sizeof *m->starts);
+    }
+    m->starts[m->n_starts++] = start;
 }
 
-static void reset(struct markdown *m, struct markdown_options o) {
-    lines_cut(&m->lines, (struct lines_mark){0});
-    m->final = (struct lines_mark){0};
+// What was laid out from the chunk on that holds text[at] is no longer right.
+static void rewind_to(struct markdown *m, size_t at) {
+    while (m->n_starts > 1 && last_start(m)->at > at) m->n_starts--;
     m->open = (struct markdown_open){0};
-    m->final_size = m->source_size = 0;
-    m->ordered_next = 0;
-    m->width = o.width;
-    m->ascii = o.ascii;
 }
 
-static void keep_source(struct markdown *m, const char *text, size_t size) {
+static void keep_source(struct markdown *m, size_t size) {
+    if (size <= m->source_size) return;
     if (size > m->source_capacity) {
         m->source_capacity = size * 2;
         m->source = xrealloc(m->source, m->source_capacity);
     }
-    memcpy(m->source + m->source_size, text + m->source_size, size - m->source_size);
+    memcpy(m->source + m->source_size, m->references.text + m->source_size, size - m->source_size);
     m->source_size = size;
 }
 
-// Lays the chunk out that follows the final ones; false: it may go on.
-static bool layout_chunk(struct markdown *m, const char *text, size_t size) {
-    size_t at = m->final_size;
-    struct chunk c = chunk_at(text, size, at, &m->open);
-    unsigned next = m->ordered_next;
-    char delimiter = m->ordered_delimiter;
-    if (c.open.length && c.head < c.end - at) {
-        markdown_open_block(m, text + at, c.end - at, c.open, c.head);
+// Lays the chunk out that follows the complete ones; false: it may go on.
+static bool layout_chunk(struct markdown *m, size_t size) {
+    const struct markdown_start start = *last_start(m);
+    const struct chunk c = chunk_at(m, &start, size);
+    references_forget_users(&m->references, start.at);
+    m->ordered_next = start.ordered_next, m->ordered_delimiter = start.ordered_delimiter;
+    if (c.open.length && c.head < c.end - start.at) {
+        markdown_open_block(m, &start, c.end, c.open, c.head);
     } else {
-        lines_cut(&m->lines, m->final);
         m->open = (struct markdown_open){0};
-        markdown_block(m, text + at, c.end - at);
+        lines_cut(&m->lines, start.rows);
+        markdown_block(m, &start, c.end);
     }
-    if (c.complete) {
-        m->final = lines_mark(&m->lines);
-        m->final_size = c.end;
-    } else {
-        m->ordered_next = next, m->ordered_delimiter = delimiter;
-    }
-    if (m->final_size + m->open.done > m->source_size) keep_source(m, text, m->final_size + m->open.done);
+    if (c.complete)
+        begin_chunk(m, (struct markdown_start){.at = c.end,
+                                               .rows = lines_mark(&m->lines),
+                                               .ordered_next = m->ordered_next,
+                                               .ordered_delimiter = m->ordered_delimiter,
+                                               .joined = c.joined,
+                                               .table = c.table});
+    keep_source(m, last_start(m)->at + m->open.done);
     return c.complete;
 }
 
+// ---- the message ----
+
+// "- [", "1. [x]"
+static bool begins_task(const char *line, size_t size) {
+    struct margin margin = margin_of(line, size, INT_MAX);
+    size_t marker = marker_size(line + margin.size, size - margin.size), at = margin.size + marker;
+    return marker && at < size && line[at] == '[' && size - at <= 3 && (size - at < 2 || strchr(" xX", line[at + 1])) &&
+           (size - at < 3 || line[at + 2] == ']');
+}
+
+static bool begins_marker(const char *line, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        if (!strchr("-=*_+`~#|>: ", line[i]) || !line[i]) return false;
+    return size;
+}
+
+// Where lines are to be looked at again, and what is open there.
+static size_t unsettled(const struct markdown *m, struct markdown_fence *fence) {
+    *fence = m->open.fence;
+    return m->starts[m->n_starts - 1].at + m->open.done;
+}
+
+// The end of text without a last line that may be the beginning of a marker.
+static size_t settled(const struct markdown *m, const char *text, size_t size) {
+    struct markdown_fence fence;
+    size_t line = unsettled(m, &fence);
+    if (line >= size) return size;
+    for (size_t end; (end = line_end(text, size, line)) < size; line = end + 1)
+        markdown_fence_line(&fence, text + line, end - line);
+    const size_t rest = size - line;
+    if (begins_marker(text + line, rest)) return line;
+    return !fence.length && (begins_task(text + line, rest) || references_begins(text + line, rest)) ? line : size;
+}
+
+static void reset(struct markdown *m, struct markdown_options o) {
+    m->n_starts = 0;
+    begin_chunk(m, (struct markdown_start){.table = MARKDOWN_NO_TABLE});
+    m->open = (struct markdown_open){0};
+    m->source_size = 0;
+    m->references.n = 0;
+    m->width = o.width;
+    m->ascii = o.ascii;
+}
+
 void markdown_layout(struct markdown *m, const char *text, size_t size, struct markdown_options o) {
-    bool goes_on = m->width == o.width && m->ascii == o.ascii && size >= m->source_size &&
+    struct markdown_fence fence;
+    bool goes_on = m->n_starts && m->width == o.width && m->ascii == o.ascii && size >= m->source_size &&
+                   (!o.until || o.until >= m->source_size) &&
                    (m->source_size == 0 || memcmp(m->source, text, m->source_size) == 0);
     if (!goes_on) reset(m, o);
-    if (!m->open.done) lines_cut(&m->lines, m->final);
     if (o.streaming) {
-        size_t shown = settled(text, size);
+        size_t shown = settled(m, text, size);
         if (shown >= m->source_size) size = shown;
     }
-    while (m->final_size < size && layout_chunk(m, text, size)) {
+    const size_t end = o.until && o.until < size ? o.until : size, from = unsettled(m, &fence);
+    const size_t stale = references_scan(&m->references, text, size, from, fence);
+    if (stale != REFERENCES_NONE) rewind_to(m, stale);
+    for (int pass = 0; pass < PASSES; pass++) {
+        if (!m->open.done) lines_cut(&m->lines, last_start(m)->rows);
+        while (last_start(m)->at < end && layout_chunk(m, end)) {
+        }
+        if (!o.until) markdown_notes(m);
+        const size_t shown = references_settle(&m->references);
+        if (shown == REFERENCES_NONE) break;
+        rewind_to(m, shown);
     }
 }

@@ -14,12 +14,13 @@
 #define MAX_CONTAINERS 32 // deeper ones add no more indentation
 #define LEAST_COLUMNS  6  // what containers leave for the text
 #define MAX_COLUMNS    64 // a table with more is shown as it was written
+#define NOTES_RULE     20 // columns of the line above the footnotes
 
 struct container {
     bool item;           // of a list; else a quotation
     bool fresh;          // no row has shown its marker yet
     bool tight, ordered; // of its list
-    char marker[16];
+    char marker[24];
     int columns;
 };
 
@@ -46,7 +47,9 @@ struct block {
     struct style base; // of the leaf block's text
     int strong, emphasis, strike, code, link, image;
     size_t link_start;
-    bool gap; // a blank row is due before the next block
+    enum { MARK_NONE, MARK_BEGINS, MARK_HIDES, MARK_SHOWS } mark; // of a footnote, and whether its text is its name
+    size_t chunk;                                                 // where it begins in the source
+    bool gap;                                                     // a blank row is due before the next block
     unsigned heading;
     struct flow label; // of a fence: the language and what else stands there
     const struct code_language *language;
@@ -202,16 +205,20 @@ static bool end_table(struct block *b) {
     struct markdown_table_layout layout;
     if (!markdown_table_measure(&b->table, &b->flow, text_columns(b), &layout)) return false;
     close_gap(b);
+    const size_t first = b->markdown->lines.n_rows;
+    size_t head = 0;
     for (size_t row = 0; row < b->table.n_rows; row++) {
         for (bool more = true; more;) {
             int column = begin_row(b);
             more =
                 markdown_table_row(&b->table, &layout, &b->flow, row, &b->markdown->lines, column, b->markdown->ascii);
         }
+        if (row == 0) head = b->markdown->lines.n_rows - first;
         bool last = row + 1 == b->table.n_rows;
         if (row == 0 || (layout.wrapped && !last))
             markdown_table_rule(&layout, &b->markdown->lines, begin_row(b), b->markdown->ascii);
     }
+    lines_table(&b->markdown->lines, first, head);
     end_leaf(b);
     return true;
 }
@@ -274,14 +281,11 @@ static void begin_item(struct block *b, const MD_BLOCK_LI_DETAIL *d) {
     static const char *const bullets[2][3] = {{"•", "◦", "▪"}, {"*", "-", "+"}};
     struct list *list = innermost(b);
     struct container c = {.item = true};
-    if (d->is_task) {
-        bool done = d->task_mark != ' ';
-        snprintf(c.marker, sizeof c.marker, "%s ", b->markdown->ascii ? (done ? "[x]" : "[ ]") : (done ? "☑" : "☐"));
-    } else if (list->ordered) {
-        snprintf(c.marker, sizeof c.marker, "%u%c ", list->next++, list->delimiter);
-    } else {
-        snprintf(c.marker, sizeof c.marker, "%s ", bullets[b->markdown->ascii][list->depth % 3]);
-    }
+    static const char *const boxes[2][2] = {{"☐ ", "☑ "}, {"[ ] ", "[x] "}};
+    const char *box = d->is_task ? boxes[b->markdown->ascii][d->task_mark != ' '] : "";
+    if (list->ordered) snprintf(c.marker, sizeof c.marker, "%u%c %s", list->next++, list->delimiter, box);
+    else if (*box) snprintf(c.marker, sizeof c.marker, "%s", box);
+    else snprintf(c.marker, sizeof c.marker, "%s ", bullets[b->markdown->ascii][list->depth % 3]);
     c.columns = text_width(c.marker, strlen(c.marker));
     bool shown = b->n_containers < MAX_CONTAINERS && fits(b, text_column(b), c.columns);
     push_container(b, c);
@@ -378,42 +382,80 @@ static int *span_depth(struct block *b, MD_SPANTYPE type) {
     }
 }
 
+// The address of a link or an image, and the definition that it came from.
+struct target {
+    const char *address;
+    size_t size;
+    struct reference *reference; // NULL: it stands in the text
+};
+
+static struct target target_of(const struct block *b, MD_SPANTYPE type, const void *detail) {
+    const MD_ATTRIBUTE *a =
+        type == MD_SPAN_A ? &((const MD_SPAN_A_DETAIL *)detail)->href : &((const MD_SPAN_IMG_DETAIL *)detail)->src;
+    const struct references *r = &b->markdown->references;
+    struct reference *reference = references_find(r, a->text, a->size);
+    if (!reference) return (struct target){a->text, a->size, NULL};
+    return (struct target){r->text + reference->content, reference->content_size, reference};
+}
+
+static bool is_note(const struct target *t) { return t->reference && t->reference->note; }
+
 static int enter_span(MD_SPANTYPE type, void *detail, void *user) {
-    (void)detail;
     struct block *b = user;
-    if ((type == MD_SPAN_A || type == MD_SPAN_IMG) && !b->link && !b->image) b->link_start = b->flow.size;
+    if (type == MD_SPAN_A || type == MD_SPAN_IMG) {
+        const struct target t = target_of(b, type, detail);
+        if (is_note(&t)) {
+            b->mark = MARK_BEGINS;
+            if (type == MD_SPAN_IMG) flow_add_text(&b->flow, current_style(b), "!"); // "so![^1]"
+            return 0;
+        }
+        if (!b->link && !b->image) b->link_start = b->flow.size;
+        if (type == MD_SPAN_IMG && !b->image)
+            flow_add_text(&b->flow, style_dim, b->markdown->ascii ? "[image] " : "▣ ");
+    }
     ++*span_depth(b, type);
     return 0;
 }
 
 // Whether the text of a link is its address, as people write it.
-static bool shows_address(const char *text, size_t size, const MD_ATTRIBUTE *address) {
+static bool shows_address(const char *text, size_t size, const struct target *t) {
     static const char *const left_out[] = {"", "http://", "https://", "mailto:"};
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
         size_t n = strlen(left_out[i]);
-        if (address->size == n + size && !memcmp(address->text, left_out[i], n) &&
-            !memcmp(address->text + n, text, size))
+        if (t->size == n + size && !memcmp(t->address, left_out[i], n) && !memcmp(t->address + n, text, size))
             return true;
     }
     return false;
 }
 
-// The address stands behind the text of a link, unless it is the text.
-static void add_address(struct block *b, const MD_ATTRIBUTE *address) {
-    size_t shown = b->flow.size - b->link_start;
-    if (address->size == 0) return;
-    if (shown && shows_address(b->flow.text + b->link_start, shown, address)) return;
-    struct style style = {.role = ROLE_DIM, .ground = ROLE_GROUND};
-    flow_add_text(&b->flow, style, shown ? " (" : "(");
-    flow_add(&b->flow, style, address->text, address->size);
-    flow_add_text(&b->flow, style, ")");
+// The address stands behind the text of a link, unless it is the text. Of an image that is in it, only its kind.
+static void add_address(struct block *b, const struct target *t) {
+    size_t shown = b->flow.size - b->link_start, size = t->size;
+    if (size == 0) return;
+    if (shown && shows_address(b->flow.text + b->link_start, shown, t)) return;
+    const char *data = size > 5 && !memcmp(t->address, "data:", 5) ? memchr(t->address, ',', size) : NULL;
+    if (data) size = (size_t)(data - t->address);
+    flow_add_text(&b->flow, style_dim, shown && b->flow.text[b->flow.size - 1] != ' ' ? " (" : "(");
+    flow_add(&b->flow, style_dim, t->address, size);
+    flow_add_text(&b->flow, style_dim, !data ? ")" : b->markdown->ascii ? ",...)" : ",…)");
 }
 
 static int leave_span(MD_SPANTYPE type, void *detail, void *user) {
     struct block *b = user;
+    const bool leads = type == MD_SPAN_A || type == MD_SPAN_IMG;
+    const struct target t = leads ? target_of(b, type, detail) : (struct target){0};
+    if (is_note(&t)) {
+        char mark[16];
+        references_use(&b->markdown->references, t.reference, b->chunk);
+        snprintf(mark, sizeof mark, "[%d]", t.reference->number);
+        flow_add_text(&b->flow, (struct style){.role = ROLE_LINK, .ground = ROLE_GROUND}, mark);
+        b->mark = MARK_NONE;
+        return 0;
+    }
     --*span_depth(b, type);
-    if (type == MD_SPAN_A && !b->image) add_address(b, &((MD_SPAN_A_DETAIL *)detail)->href);
-    if (type == MD_SPAN_IMG && !b->link && !b->image) add_address(b, &((MD_SPAN_IMG_DETAIL *)detail)->src);
+    if (!leads || b->image || (type == MD_SPAN_IMG && b->link)) return 0;
+    add_address(b, &t);
+    if (t.reference) references_use(&b->markdown->references, t.reference, b->chunk);
     return 0;
 }
 
@@ -441,6 +483,8 @@ static void add_entity(struct block *b, const char *text, size_t size) {
 
 static int add_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *user) {
     struct block *b = user;
+    if (b->mark == MARK_BEGINS) b->mark = size && *text == '^' ? MARK_HIDES : MARK_SHOWS;
+    if (b->mark == MARK_HIDES) return 0;
     switch (type) {
     case MD_TEXT_NULLCHAR: flow_add_text(&b->flow, current_style(b), "\xef\xbf\xbd"); break;
     case MD_TEXT_BR:
@@ -473,6 +517,7 @@ static bool parse(struct block *b, const struct flow *source) {
         .text = add_text,
     };
     b->markdown->chunks_laid_out++;
+    b->markdown->bytes_parsed += source->size;
     return md_parse(source->text, (MD_SIZE)source->size, &parser, b) == 0 && !b->gave_up;
 }
 
@@ -482,28 +527,41 @@ static void block_free(struct block *b) {
     flow_free(&b->flow);
 }
 
-// Returns what the last block of code is, when the chunk ends in it.
-static struct code layout_whole(struct markdown *m, const char *text, size_t size, unsigned *n_codes) {
-    struct lines_mark start = lines_mark(&m->lines);
-    struct block b = {.markdown = m, .gap = start.n_rows > 0};
-    struct flow source = {0};
+// The definitions, and behind them this part of the source.
+static void prepare(struct flow *out, const struct markdown *m, struct markdown_prepare part) {
     struct markdown_fence fence = {0};
-    markdown_prepare(&source, text, size, !m->ascii, &fence);
-    if (!parse(&b, &source)) {
-        lines_cut(&m->lines, start);
-        b.gap = start.n_rows > 0;
-        b.last_code = (struct code){0};
-        plain(&b, text, size);
-    }
+    part.references = &m->references;
+    part.formulas = !m->ascii;
+    references_add(part.references, out, m->references.text + part.from, part.to - part.from);
+    markdown_prepare(out, &part, &fence);
+}
+
+// Parses what was prepared; where that fails, text[0..size) is shown as it is.
+static void layout(struct block *b, const struct flow *source, const char *text, size_t size) {
+    const struct lines_mark start = lines_mark(&b->markdown->lines);
+    const bool gap = b->gap;
+    if (parse(b, source)) return;
+    lines_cut(&b->markdown->lines, start);
+    b->gap = gap;
+    b->last_code = (struct code){0};
+    plain(b, text, size);
+}
+
+// Returns what the last block of code is, when the chunk ends in it.
+static struct code layout_whole(struct markdown *m, const struct markdown_start *start, size_t end, unsigned *n_codes) {
+    struct block b = {.markdown = m, .chunk = start->at, .gap = m->lines.n_rows > 0 && !start->joined};
+    struct flow source = {0};
+    prepare(&source, m, (struct markdown_prepare){.from = start->at, .to = end, .table = start->table});
+    layout(&b, &source, m->references.text + start->at, end - start->at);
     flow_free(&source);
     block_free(&b);
     *n_codes = b.n_codes;
     return b.last_code;
 }
 
-void markdown_block(struct markdown *m, const char *text, size_t size) {
+void markdown_block(struct markdown *m, const struct markdown_start *start, size_t end) {
     unsigned n_codes;
-    layout_whole(m, text, size, &n_codes);
+    layout_whole(m, start, end, &n_codes);
 }
 
 // ---- a chunk that ends in an open fence ----
@@ -528,26 +586,78 @@ static void open_settle(struct markdown *m, const char *text, size_t size, struc
 }
 
 // What precedes the code is laid out once more, for md4c to be in the same place, and thrown away: see take_final.
-static bool open_goes_on(struct markdown *m, const char *text, size_t size) {
+static bool open_goes_on(struct markdown *m, const struct markdown_start *start, size_t end) {
     struct markdown_open open = m->open;
-    struct block b = {.markdown = m};
+    struct block b = {.markdown = m, .chunk = start->at};
     struct flow source = {0};
-    struct markdown_fence fence = {0};
+    struct markdown_prepare code = {
+        .references = &m->references, .from = start->at + open.done, .to = end, .table = MARKDOWN_NO_TABLE};
     lines_cut(&m->lines, open.rows);
-    markdown_prepare(&source, text, open.head, !m->ascii, &fence);
-    markdown_prepare(&source, text + open.done, size - open.done, !m->ascii, &fence);
+    prepare(&source, m,
+            (struct markdown_prepare){.from = start->at, .to = start->at + open.head, .table = start->table});
+    markdown_prepare(&source, &code, &open.fence);
     bool same = parse(&b, &source) && b.n_codes == open.code;
-    if (same) open_settle(m, text, size, open, open.done, &b.last_code);
+    if (same) open_settle(m, m->references.text + start->at, end - start->at, m->open, open.done, &b.last_code);
     flow_free(&source);
     block_free(&b);
     return same && m->open.done;
 }
 
-void markdown_open_block(struct markdown *m, const char *text, size_t size, struct markdown_fence fence, size_t head) {
-    if (m->open.done && m->open.head == head && open_goes_on(m, text, size)) return;
+void markdown_open_block(struct markdown *m, const struct markdown_start *start, size_t end,
+                         struct markdown_fence fence, size_t head) {
+    if (m->open.done && m->open.head == head && open_goes_on(m, start, end)) return;
     struct markdown_open open = {.fence = fence, .head = head};
-    lines_cut(&m->lines, m->final);
+    lines_cut(&m->lines, start->rows);
     m->open = (struct markdown_open){0};
-    struct code code = layout_whole(m, text, size, &open.code);
-    open_settle(m, text, size, open, head, &code);
+    struct code code = layout_whole(m, start, end, &open.code);
+    open_settle(m, m->references.text + start->at, end - start->at, open, head, &code);
+}
+
+// ---- footnotes ----
+
+// As an item of an ordered list, so that its lines hang below each other.
+static void add_note(struct flow *out, int number, const char *text, size_t size) {
+    char marker[16];
+    const int columns = snprintf(marker, sizeof marker, "%d. ", number);
+    flow_add_text(out, style_dim, marker);
+    for (size_t at = 0; at < size;) {
+        const char *newline = memchr(text + at, '\n', size - at);
+        const size_t end = newline ? (size_t)(newline + 1 - text) : size;
+        for (int i = 0; at && i < columns; i++) flow_add_text(out, style_dim, " ");
+        while (out->column <= columns && at < end && text[at] == ' ') at++;
+        flow_add(out, style_dim, text + at, end - at);
+        at = end;
+    }
+    flow_add(out, style_dim, "", 1), out->size--, out->column--;
+}
+
+static void layout_note(struct markdown *m, const struct reference *note, struct flow *text, struct flow *source) {
+    struct block b = {.markdown = m, .chunk = REFERENCES_NOTE};
+    struct markdown_fence fence = {0};
+    const struct markdown_prepare part = {.references = &m->references,
+                                          .from = note->content,
+                                          .to = note->content + note->content_size,
+                                          .table = MARKDOWN_NO_TABLE,
+                                          .formulas = !m->ascii};
+    flow_clear(text), flow_clear(source);
+    markdown_prepare(text, &part, &fence);
+    references_add(part.references, source, text->text, text->size);
+    add_note(source, note->number, text->text, text->size);
+    m->ordered_next = 0;
+    layout(&b, source, m->references.text + part.from, note->content_size);
+    block_free(&b);
+}
+
+void markdown_notes(struct markdown *m) {
+    const struct reference *note = references_note(&m->references, 1);
+    struct flow text = {0}, source = {0};
+    if (note) {
+        struct block b = {.markdown = m, .gap = m->lines.n_rows > 0};
+        close_gap(&b);
+        rule(&b, m->width < NOTES_RULE ? m->width : NOTES_RULE, ROLE_BORDER);
+    }
+    for (int number = 1; (note = references_note(&m->references, number)); number++)
+        layout_note(m, note, &text, &source);
+    flow_free(&text);
+    flow_free(&source);
 }

@@ -1,5 +1,6 @@
-// What md4c is given instead of a chunk of the source, so that nothing vanishes: link definitions are made text, tables
-// get as many columns as their longest row has cells, and formulas are made text that stands for itself.
+// What md4c is given instead of a chunk of the source, so that nothing vanishes: definitions that are not hidden are
+// made text, tables get as many columns as their longest row has cells, and formulas are made text that stands for
+// itself.
 #include <ctype.h>
 #include <string.h>
 
@@ -53,6 +54,26 @@ static void add_line(struct flow *out, struct line l) {
     add(out, l.text, l.size);
 }
 
+// Every mark is escaped, so that md4c takes none of them for its own.
+static void add_escaped(struct flow *out, const char *text, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        if (ispunct((unsigned char)text[i])) add(out, "\\", 1);
+        add(out, text + i, 1);
+    }
+}
+
+// A definition that is not hidden, as it was written: it refers to nothing, so that what is hidden depends on nothing
+// that is.
+static void add_definition(struct flow *out, const char *text, size_t size, size_t at) {
+    while (at < size) {
+        struct line l = line_at(text, size, at);
+        while (l.size && (*l.text == ' ' || *l.text == '\t')) l.text++, l.size--;
+        add_escaped(out, l.text, l.size);
+        add(out, "\n", 1);
+        at = l.next;
+    }
+}
+
 // ---- formulas ----
 
 // The bytes of the code span or the escaped character that begins at text[at], as it is to stay; 1: neither.
@@ -68,14 +89,10 @@ static size_t kept_size(const char *text, size_t size, size_t at) {
     return n;
 }
 
-// Every mark is escaped, so that md4c takes none of them for its own.
 static void add_formula(struct flow *out, const char *text, struct maths_span span, bool rows) {
     struct flow formula = {0};
     maths_add(&formula, text + span.tex, span.tex_size, rows);
-    for (size_t i = 0; i < formula.size; i++) {
-        if (ispunct((unsigned char)formula.text[i])) add(out, "\\", 1);
-        add(out, formula.text + i, 1);
-    }
+    add_escaped(out, formula.text, formula.size);
     flow_free(&formula);
 }
 
@@ -158,13 +175,20 @@ static void add_cells(struct flow *out, struct line l, int n, const char *cell) 
     for (; n > 0; n--) add(out, cell, strlen(cell));
 }
 
-// The heading of a table and the delimiter below it, which md4c knows only with three dashes a column; returns where
-// the rows begin.
-static size_t add_table_head(struct flow *out, struct line heading, struct line dashes, const char *text, size_t size) {
+bool markdown_heads_table(const char *text, size_t size, size_t at) {
+    const struct line heading = line_at(text, size, at);
+    return memchr(heading.text, '|', heading.size) && heading.next < size &&
+           delimiter(line_at(text, size, heading.next));
+}
+
+// The heading of a table, which begins at `head`, and the delimiter below it, which md4c knows only with three dashes a
+// column; its rows here begin at `rows`, those before it went to another chunk.
+static void add_table_head(struct flow *out, const char *text, size_t size, size_t head, size_t rows) {
+    const struct line heading = line_at(text, size, head), dashes = line_at(text, size, heading.next);
     int columns = cells(heading), dashed = cells(dashes);
     if (dashed > columns) columns = dashed;
     struct markdown_fence fence = {0};
-    for (size_t at = dashes.next; at < size;) {
+    for (size_t at = rows > dashes.next ? rows : dashes.next; at < size;) {
         struct line row = line_at(text, size, at);
         markdown_fence_line(&fence, row.text, row.size);
         if (blank(row) || fence.length) break;
@@ -179,25 +203,37 @@ static size_t add_table_head(struct flow *out, struct line heading, struct line 
         add(out, dashes.text[i] == '-' ? "---" : dashes.text + i, dashes.text[i] == '-' ? 3 : 1);
     add_cells(out, dashes, columns - dashed, "---|");
     add(out, "\n", 1);
-    return dashes.next;
 }
 
 // ---- the chunk ----
 
-void markdown_prepare(struct flow *out, const char *text, size_t size, bool formulas, struct markdown_fence *fence) {
-    bool in_table = false, in_list = false;
-    for (size_t at = 0; at < size;) {
-        struct line l = line_at(text, size, at), below = l.next < size ? line_at(text, size, l.next) : (struct line){0};
+void markdown_prepare(struct flow *out, const struct markdown_prepare *p, struct markdown_fence *fence) {
+    const char *text = p->references->text;
+    const size_t size = p->to;
+    bool in_table = p->table != MARKDOWN_NO_TABLE, in_list = false, in_definitions = false;
+    if (in_table) add_table_head(out, text, size, p->table, p->from);
+    for (size_t at = p->from; at < size;) {
+        const struct reference *d = fence->length ? NULL : references_at(p->references, at);
+        if (!d != !in_definitions) add(out, "\n", 1); // they are a paragraph of their own, also where they are hidden
+        in_definitions = d;
+        if (d) {
+            const size_t end = d->end < size ? d->end : size;
+            if (!d->hidden) add_definition(out, text, end, at);
+            at = end, in_table = false;
+            continue;
+        }
+        struct line l = line_at(text, size, at);
         markdown_fence_line(fence, l.text, l.size);
         if (blank(l)) in_table = false;
-        if (!fence->length && !in_table && memchr(l.text, '|', l.size) && delimiter(below)) {
-            at = add_table_head(out, l, below, text, size);
+        if (!fence->length && !in_table && markdown_heads_table(text, size, at)) {
+            add_table_head(out, text, size, at, at);
+            at = line_at(text, size, l.next).next;
             in_table = true;
             continue;
         }
         in_list |= begins_item(l);
         if (fence->length) add(out, l.text, l.size);
-        else if (formulas && may_hold_formulas(l, in_list))
+        else if (p->formulas && may_hold_formulas(l, in_list))
             l.next = add_line_with_formulas(out, text, size, l, in_table);
         else add_line(out, l);
         add(out, "\n", 1); // also at the very end: without it md4c 0.4.8 reads past it (in "[a](b")

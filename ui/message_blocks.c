@@ -6,51 +6,35 @@
 #include <strings.h>
 
 #include "engine/base/panic.h"
+#include "ui/source_line.h"
 
 // ---- lines ----
 
-struct line {
-    size_t start, end, next; // end: without its newline
-};
-
-static struct line line_at(const char *text, size_t size, size_t at) {
-    const char *newline = memchr(text + at, '\n', size - at);
-    const size_t end = newline ? (size_t)(newline - text) : size;
-    return (struct line){at, end > at && text[end - 1] == '\r' ? end - 1 : end, newline ? end + 1 : size};
-}
-
-static size_t skip_blanks(const char *text, size_t at, size_t end) {
-    while (at < end && (text[at] == ' ' || text[at] == '\t')) at++;
-    return at;
-}
-
-static bool blank(const char *text, struct line l) { return skip_blanks(text, l.start, l.end) == l.end; }
-
-static bool opens_fence(const char *text, struct line l, struct markdown_fence *fence) {
+static bool opens_fence(const char *text, struct source_line l, struct markdown_fence *fence) {
     *fence = (struct markdown_fence){0};
     markdown_fence_line(fence, text + l.start, l.end - l.start);
     return fence->length;
 }
 
 // Otherwise the fence ended because the quotation did that it stood in.
-static bool closes_fence(const char *text, struct line l, char fence) {
+static bool closes_fence(const char *text, struct source_line l, char fence) {
     size_t at = l.start;
     while (at < l.end && strchr(" \t>", text[at])) at++;
     while (at < l.end && text[at] == fence) at++;
-    return skip_blanks(text, at, l.end) == l.end && memchr(text + l.start, fence, l.end - l.start);
+    return source_skip_blanks(text, at, l.end) == l.end && memchr(text + l.start, fence, l.end - l.start);
 }
 
-static bool is_item(const char *text, struct line l) {
-    size_t at = skip_blanks(text, l.start, l.end);
+static bool is_item(const char *text, struct source_line l) {
+    size_t at = source_skip_blanks(text, l.start, l.end);
     const size_t number = at;
     while (at < l.end && isdigit((unsigned char)text[at])) at++;
     const bool mark = at < l.end && text[at] && strchr(at > number ? ".)" : "-*+", text[at]);
     return mark && (at + 1 == l.end || text[at + 1] == ' ' || text[at + 1] == '\t');
 }
 
-static bool is_table(const char *text, size_t size, struct line head) {
+static bool is_table(const char *text, size_t size, struct source_line head) {
     if (head.next >= size || !memchr(text + head.start, '|', head.end - head.start)) return false;
-    const struct line l = line_at(text, size, head.next);
+    const struct source_line l = source_line_at(text, size, head.next);
     bool bar = false, dash = false;
     for (size_t i = l.start; i < l.end; i++) {
         if (!text[i] || !strchr("|-: \t", text[i])) return false;
@@ -59,10 +43,10 @@ static bool is_table(const char *text, size_t size, struct line head) {
     return bar && dash;
 }
 
-static bool is_heading(const char *text, struct line l) { return l.start < l.end && text[l.start] == '#'; }
+static bool is_heading(const char *text, struct source_line l) { return l.start < l.end && text[l.start] == '#'; }
 
-static enum block_kind kind_of(const char *text, size_t size, struct line l) {
-    const size_t at = skip_blanks(text, l.start, l.end);
+static enum block_kind kind_of(const char *text, size_t size, struct source_line l) {
+    const size_t at = source_skip_blanks(text, l.start, l.end);
     struct markdown_fence fence;
     if (opens_fence(text, l, &fence)) return BLOCK_CODE;
     if (at < l.end && text[at] == '>') return BLOCK_QUOTE;
@@ -72,13 +56,13 @@ static enum block_kind kind_of(const char *text, size_t size, struct line l) {
 
 // ---- blocks ----
 
-static void end_code(const char *text, size_t size, struct line l, struct message_block *b) {
+static void end_code(const char *text, size_t size, struct source_line l, struct message_block *b) {
     opens_fence(text, l, &b->fence);
     struct markdown_fence fence = b->fence;
     b->code_start = b->code_end = l.next;
     b->end = l.end;
     while (l.next < size) {
-        l = line_at(text, size, l.next);
+        l = source_line_at(text, size, l.next);
         markdown_fence_line(&fence, text + l.start, l.end - l.start);
         const bool inside = fence.length && fence.quotes == b->fence.quotes;
         if (inside) b->code_end = l.next;
@@ -88,7 +72,7 @@ static void end_code(const char *text, size_t size, struct line l, struct messag
 }
 
 // Whether a block goes on with the line, with `gap` blank lines before it.
-static bool goes_on(const char *text, size_t size, enum block_kind kind, struct line l, bool gap) {
+static bool goes_on(const char *text, size_t size, enum block_kind kind, struct source_line l, bool gap) {
     const enum block_kind own = kind_of(text, size, l);
     if (own == BLOCK_CODE || is_heading(text, l)) return false;
     if (kind == BLOCK_LIST) return own == BLOCK_LIST || !gap || strchr(" \t", text[l.start]);
@@ -96,16 +80,16 @@ static bool goes_on(const char *text, size_t size, enum block_kind kind, struct 
 }
 
 bool message_block_next(const char *text, size_t size, size_t from, struct message_block *b) {
-    struct line l = {.next = from};
+    struct source_line l = {.next = from};
     do {
         if (l.next >= size) return false;
-        l = line_at(text, size, l.next);
-    } while (blank(text, l));
+        l = source_line_at(text, size, l.next);
+    } while (source_line_blank(text, l));
     *b = (struct message_block){.kind = kind_of(text, size, l), .start = l.start, .end = l.end};
     if (b->kind == BLOCK_CODE) return end_code(text, size, l, b), true;
     for (bool gap = false, alone = is_heading(text, l); !alone && l.next < size;) {
-        l = line_at(text, size, l.next);
-        const bool empty = blank(text, l);
+        l = source_line_at(text, size, l.next);
+        const bool empty = source_line_blank(text, l);
         if (!empty && !goes_on(text, size, b->kind, l, gap)) break;
         if (!empty) b->end = l.end;
         gap = empty;
@@ -133,10 +117,10 @@ static void add(struct text *t, const char *bytes, size_t size) {
 }
 
 // Where a line of code begins behind the quotation marks and the margin of its fence.
-static size_t code_begin(const char *text, struct line l, const struct markdown_fence *fence) {
+static size_t code_begin(const char *text, struct source_line l, const struct markdown_fence *fence) {
     size_t at = l.start;
     for (int i = 0; i < fence->quotes; i++) {
-        const size_t mark = skip_blanks(text, at, l.end);
+        const size_t mark = source_skip_blanks(text, at, l.end);
         if (mark == l.end || text[mark] != '>') break;
         at = mark + 1 < l.end && text[mark + 1] == ' ' ? mark + 2 : mark + 1;
     }
@@ -147,7 +131,7 @@ static size_t code_begin(const char *text, struct line l, const struct markdown_
 
 static void add_code(struct text *t, const char *text, const struct message_block *b) {
     for (size_t at = b->code_start; at < b->code_end;) {
-        const struct line l = line_at(text, b->code_end, at);
+        const struct source_line l = source_line_at(text, b->code_end, at);
         const size_t begin = code_begin(text, l, &b->fence);
         add(t, text + begin, l.next - begin);
         at = l.next;
@@ -155,14 +139,14 @@ static void add_code(struct text *t, const char *text, const struct message_bloc
     if (t->size && t->bytes[t->size - 1] != '\n') add(t, "\n", 1);
 }
 
-static void add_cells(struct text *t, const char *text, struct line l) {
-    size_t at = skip_blanks(text, l.start, l.end), end = l.end;
+static void add_cells(struct text *t, const char *text, struct source_line l) {
+    size_t at = source_skip_blanks(text, l.start, l.end), end = l.end;
     while (end > at && (text[end - 1] == ' ' || text[end - 1] == '\t')) end--;
     at += at < end && text[at] == '|';
     end -= end > at && text[end - 1] == '|' && text[end - 2] != '\\';
     for (bool first = true; at <= end; first = false) {
         if (!first) add(t, "\t", 1);
-        at = skip_blanks(text, at, end);
+        at = source_skip_blanks(text, at, end);
         const size_t begin = t->size;
         for (; at < end && text[at] != '|'; at++) {
             if (text[at] == '\\' && at + 1 < end && text[at + 1] == '|') at++;
@@ -178,7 +162,7 @@ static void add_cells(struct text *t, const char *text, struct line l) {
 static void add_table(struct text *t, const char *text, const struct message_block *b) {
     int row = 0;
     for (size_t at = b->start; at < b->end; row++) {
-        const struct line l = line_at(text, b->end, at);
+        const struct source_line l = source_line_at(text, b->end, at);
         if (row != 1) add_cells(t, text, l);
         at = l.next;
     }
@@ -197,14 +181,14 @@ char *message_block_text(const char *text, const struct message_block *b, size_t
 // ---- a name for the file ----
 
 // The path that a comment consists of, perhaps behind "file:"; 0: none. What leads out of the folder is none.
-static size_t named_file(const char *text, struct line l, size_t *start) {
+static size_t named_file(const char *text, struct source_line l, size_t *start) {
     size_t at = l.start, end = l.end, last = 0;
     while (at < end && strchr("#/*-;<!%", text[at])) at++;
     if (at == l.start) return 0; // no comment
-    at = skip_blanks(text, at, end);
+    at = source_skip_blanks(text, at, end);
     while (end > at && strchr(" \t*/->", text[end - 1])) end--;
     const char *colon = memchr(text + at, ':', end - at);
-    if (colon) at = skip_blanks(text, (size_t)(colon - text) + 1, end);
+    if (colon) at = source_skip_blanks(text, (size_t)(colon - text) + 1, end);
     for (size_t i = at; i < end; i++) {
         if (!isalnum((unsigned char)text[i]) && !strchr("._/-+", text[i])) return 0;
         if (text[i] == '.' && i > at && text[i - 1] == '.') return 0;
@@ -231,14 +215,14 @@ static const char *ending_of(const char *language, char own[16]) {
 
 void message_block_file_name(const char *text, const struct message_block *b, char out[64]) {
     char language[24] = "", own[16];
-    const struct line fence = line_at(text, b->end, b->start);
+    const struct source_line fence = source_line_at(text, b->end, b->start);
     size_t at = b->start, start = 0;
-    struct line first = line_at(text, b->code_end, b->code_start);
+    struct source_line first = source_line_at(text, b->code_end, b->code_start);
     first.start = code_begin(text, first, &b->fence);
     const size_t named = b->code_start < b->code_end ? named_file(text, first, &start) : 0;
     while (at < fence.end && text[at] != b->fence.character) at++;
     while (at < fence.end && text[at] == b->fence.character) at++;
-    at = skip_blanks(text, at, fence.end);
+    at = source_skip_blanks(text, at, fence.end);
     size_t n = 0;
     while (at + n < fence.end && !strchr(" \t,{", text[at + n])) n++;
     snprintf(language, sizeof language, "%.*s", (int)n, text + at);

@@ -1,4 +1,4 @@
-// Message links: where the links of a message lead to, those of reference links and bare addresses too.
+// Message links: where the links and images of a message lead to, those of reference links and bare addresses too.
 #ifndef CONFAB_UI_MESSAGE_LINKS_H
 #define CONFAB_UI_MESSAGE_LINKS_H
 

@@ -286,6 +286,15 @@ static void test_gauges_do_not_lie(void **state) {
     canvas_close(&c);
 }
 
+static void test_a_canvas_may_have_no_rows(void **state) {
+    (void)state;
+    struct canvas c;
+    canvas_open(&c, 40, 0);
+    canvas_clear(&c);
+    draw(&c, 0, 0, "x");
+    canvas_close(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_widths),
@@ -302,6 +311,7 @@ int main(void) {
         cmocka_unit_test(test_graph_is_tall_and_shaded),
         cmocka_unit_test(test_graph_of_nonsense),
         cmocka_unit_test(test_gauges_do_not_lie),
+        cmocka_unit_test(test_a_canvas_may_have_no_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,27 +155,6 @@ static void test_nothing_is_interpreted_that_should_be_seen(void **state) {
     check("a\033[31mb", 40, "a␛[31mb\n");
 }
 
-static const char *const document =
-    "# Title\n\nSome *text* with `code` and a [link](http://x.y), long enough to be wrapped.\n\n"
-    "```c\nint main(void) {\n\n    return 0;\n}\n```\n\n1. one\n\n   more\n\n2. two\n   - nested\n\n3. three\n\n"
-    "> quoted\n> text\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n日本語の文章。\n\n[def]: http://x.y\n\n---\n\nThe end.\n";
-
-static void test_streaming_ends_in_the_same_layout(void **state) {
-    (void)state;
-    size_t size = strlen(document);
-    for (int width = 8; width <= 60; width += 13) {
-        struct markdown m = {0};
-        for (size_t n = 0; n < size; n++)
-            markdown_layout(&m, document, n, (struct markdown_options){.width = width, .streaming = true});
-        markdown_layout(&m, document, size, (struct markdown_options){.width = width});
-        char *streamed = lines_as_text(&m.lines, width), *once = rendered(document, width);
-        assert_string_equal(streamed, once);
-        free(streamed);
-        free(once);
-        markdown_free(&m);
-    }
-}
-
 // Chunks end where md4c, given the whole document, sees fences end.
 static void test_a_fence_is_closed_as_in_the_whole_document(void **state) {
     (void)state;
@@ -192,11 +171,11 @@ static void test_a_fence_is_closed_as_in_the_whole_document(void **state) {
     };
     for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
         size_t size = strlen(documents[i]);
-        struct markdown m = {0}, whole = {.width = 40};
+        struct markdown m = {0}, whole = {.width = 40, .references.text = documents[i]};
         for (size_t n = 0; n < size; n++)
             markdown_layout(&m, documents[i], n, (struct markdown_options){.width = 40, .streaming = true});
         markdown_layout(&m, documents[i], size, (struct markdown_options){.width = 40});
-        markdown_block(&whole, documents[i], size);
+        markdown_block(&whole, &(struct markdown_start){.table = MARKDOWN_NO_TABLE}, size);
         char *streamed = lines_as_text(&m.lines, 40), *once = lines_as_text(&whole.lines, 40);
         assert_string_equal(streamed, once);
         assert_non_null(strstr(streamed, "\nAfter it."));
@@ -205,21 +184,6 @@ static void test_a_fence_is_closed_as_in_the_whole_document(void **state) {
         markdown_free(&m);
         markdown_free(&whole);
     }
-}
-
-static void test_streaming_lays_out_only_the_last_chunk(void **state) {
-    (void)state;
-    enum { PARAGRAPHS = 200 };
-    char text[PARAGRAPHS * 16] = "";
-    struct markdown m = {0};
-    size_t n = 0;
-    for (int i = 0; i < PARAGRAPHS; i++) {
-        n += (size_t)sprintf(text + n, "paragraph %d\n\n", i);
-        markdown_layout(&m, text, n, (struct markdown_options){.width = 40, .streaming = true});
-    }
-    assert_int_equal(m.lines.n_rows, 2 * PARAGRAPHS - 1);
-    assert_true(m.chunks_laid_out <= 2 * PARAGRAPHS); // each once as the last, once as complete
-    markdown_free(&m);
 }
 
 // Markdown of random parts, with the words w0x, w1x … in it.
@@ -236,87 +200,6 @@ static size_t random_markdown(unsigned *seed, char *text, int *words) {
         else n += (size_t)sprintf(text + n, "%s", parts[pick / 3 % (sizeof parts / sizeof *parts)]);
     }
     return n;
-}
-
-// A text that grows byte by byte looks at every moment like one that was laid out at once.
-static void check_growing(const char *text, size_t size, int width, bool streaming) {
-    struct markdown m = {0};
-    for (size_t n = 0; n <= size; n++) {
-        struct markdown_options o = {.width = width, .streaming = streaming};
-        struct markdown fresh = {0};
-        markdown_layout(&m, text, n, o);
-        markdown_layout(&fresh, text, n, o);
-        bool same = m.lines.n_rows == fresh.lines.n_rows && m.lines.n_runs == fresh.lines.n_runs &&
-                    m.lines.size == fresh.lines.size &&
-                    (!m.lines.size || !memcmp(m.lines.text, fresh.lines.text, m.lines.size));
-        for (size_t i = 0; same && i < m.lines.n_runs; i++)
-            same = !memcmp(&m.lines.runs[i], &fresh.lines.runs[i], sizeof *m.lines.runs);
-        for (size_t i = 0; same && i < m.lines.n_rows; i++)
-            same = !memcmp(&m.lines.rows[i].first_run, &fresh.lines.rows[i].first_run, sizeof(uint32_t)) &&
-                   m.lines.rows[i].fill_from == fresh.lines.rows[i].fill_from &&
-                   m.lines.rows[i].fill == fresh.lines.rows[i].fill;
-        if (!same) {
-            char *grown = lines_as_text(&m.lines, width), *once = lines_as_text(&fresh.lines, width);
-            fail_msg("after %zu bytes of:\n%s\n---- grown:\n%s---- at once:\n%s", n, text, grown, once);
-        }
-        markdown_free(&fresh);
-    }
-    markdown_free(&m);
-}
-
-static void test_an_open_fence_grows_as_if_laid_out_at_once(void **state) {
-    (void)state;
-    static const char *const documents[] = {
-        "Look:\n```c\nint a;\n\n\tint b = some_function(with, many, arguments);\n```\n\nAfter *it*.\n",
-        "```\n\n\n# no heading\n[1]: no definition\n``` not closed\n  ```\nafter\n\n```\n\nopen",
-        "1. one\n2. two\n\n   ```sh\n   make\n\n   make check\n   ```\n\n3. three\n   ```\n   a\nescapes\n",
-        "- ```\n  a\n\n  b\n- ~~~\n  c\n\n\n  d\n",
-        "> ```\n> a\n>\n> b\n> ```\n> c\n\n> > ```\n> > d\n> e\n",
-        "| a |\n|---|\n| 1 |\n```\na | b | c\n||||\n```\n",
-        "```\na\n```\n    ```\n    indented\n\n    code\n```\nopen\n\nstill\n",
-        "~~~x `y`\na\r\n\r\nb\rc\n日本語のとても長い行です\n~~~\n",
-        "````md\n```\ninner\n```\n\nmore\n````\nend\n",
-        "So $x_1$ and\n\\[\na\n+ b\n\\]\nthen $$y$$ is\n\n\\[ open\n```\n\\]\n```\n",
-        "```c\nint a; /* open\n\nstill */ return 1;\n\"unclosed\nchar\n```\n/* text\n",
-        "1. x\n   ```py\n   s = '''a\n   b''' # c\n\n   def f():\n   ```\n```html\n<a\n href='x'>if</a>\n```\n",
-    };
-    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
-        for (int width = 9; width <= 40; width += 31) {
-            check_growing(documents[i], strlen(documents[i]), width, true);
-            check_growing(documents[i], strlen(documents[i]), width, false);
-        }
-}
-
-static void test_random_markdown_grows_as_if_laid_out_at_once(void **state) {
-    (void)state;
-    unsigned seed = 11;
-    for (int round = 0; round < 400; round++) {
-        char text[4096];
-        int words;
-        size_t n = random_markdown(&seed, text, &words);
-        check_growing(text, n, 10 + round % 60, true);
-    }
-}
-
-static void test_an_open_fence_lays_out_only_its_last_line(void **state) {
-    (void)state;
-    enum { LINES = 300 };
-    static const char *const before[] = {"", "Text:\n", "1. item\n\n", "> quoted\n"};
-    static const char *const margin[] = {"", "", "   ", "> "};
-    for (int k = 0; k < 4; k++) {
-        char text[LINES * 24];
-        size_t n = (size_t)sprintf(text, "%s%s```c\n", before[k], margin[k]);
-        struct markdown m = {0};
-        for (int i = 0; i < LINES; i++) {
-            n += (size_t)sprintf(text + n, "%scall(%d);", margin[k], i);
-            markdown_layout(&m, text, n, (struct markdown_options){.width = 40, .streaming = true});
-            text[n++] = '\n';
-            markdown_layout(&m, text, n, (struct markdown_options){.width = 40, .streaming = true});
-        }
-        assert_true(m.lines.n_rows >= LINES + 1);
-        assert_in_range(m.rows_laid_out, 1, 12 * LINES); // what precedes the code, and at most two lines, twice a line
-        markdown_free(&m);
-    }
 }
 
 static void test_another_text_at_the_same_place_starts_afresh(void **state) {
@@ -400,12 +283,7 @@ int main(void) {
         cmocka_unit_test(test_a_table_too_wide_for_the_pane_is_text),
         cmocka_unit_test(test_inline_styles),
         cmocka_unit_test(test_nothing_is_interpreted_that_should_be_seen),
-        cmocka_unit_test(test_streaming_ends_in_the_same_layout),
         cmocka_unit_test(test_a_fence_is_closed_as_in_the_whole_document),
-        cmocka_unit_test(test_streaming_lays_out_only_the_last_chunk),
-        cmocka_unit_test(test_an_open_fence_grows_as_if_laid_out_at_once),
-        cmocka_unit_test(test_random_markdown_grows_as_if_laid_out_at_once),
-        cmocka_unit_test(test_an_open_fence_lays_out_only_its_last_line),
         cmocka_unit_test(test_another_text_at_the_same_place_starts_afresh),
         cmocka_unit_test(test_a_marker_that_has_only_begun_waits),
         cmocka_unit_test(test_random_markdown_loses_no_word),

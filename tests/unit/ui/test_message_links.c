@@ -22,7 +22,17 @@ static void test_links_are_found_with_their_addresses(void **state) {
     check("see [the *docs*](https://a.org/x \"title\") and https://b.org", 2,
           (const char *const[][2]){{"the docs", "https://a.org/x"}, {"https://b.org", "https://b.org"}});
     check("[one][1]\n\n[1]: https://c.org\n", 1, (const char *const[][2]){{"one", "https://c.org"}});
+    check("As [two] says[^n].\n\n[^n]: See [x](http://x.y).\n[Two]: <http://c.org> \"T\"\n[three]: http://unused.org\n",
+          3, (const char *const[][2]){{"two", "http://c.org"}, {"x", "http://x.y"}, {"three", "http://unused.org"}});
     check("- a [two\nlines](http://d.org)", 1, (const char *const[][2]){{"two lines", "http://d.org"}});
+}
+
+static void test_images_are_among_them(void **state) {
+    (void)state;
+    check("![A cat](cat.png) and ![][1]\n\n[1]: http://a.b/x.png", 2,
+          (const char *const[][2]){{"image: A cat", "cat.png"}, {"image: ", "http://a.b/x.png"}});
+    check("[![build](badge.svg) state](http://ci.x)", 2,
+          (const char *const[][2]){{"image: build", "badge.svg"}, {"image: build state", "http://ci.x"}});
 }
 
 static void test_what_is_no_link_is_none(void **state) {
@@ -37,6 +47,7 @@ static void test_what_is_no_link_is_none(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links_are_found_with_their_addresses),
+        cmocka_unit_test(test_images_are_among_them),
         cmocka_unit_test(test_what_is_no_link_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
