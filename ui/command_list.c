@@ -30,8 +30,14 @@ void command_row_draw(struct view_frame *f, struct rect line, const struct comma
         canvas_fill(f->canvas, line, help, ' ');
         if (f->canvas->ascii) canvas_text(f->canvas, line, line.x, line.y, key, ">", 1);
     }
-    canvas_print(f->canvas, line, line.x + 1, line.y, key, "%s", keys_name((enum ui_command_id)row->command));
+    const char *key_name = keys_name((enum ui_command_id)row->command);
     bool roomy = line.width - keys >= NAME_BELOW;
+    if (!*key_name && roomy) { // what can be typed instead
+        const int width = canvas_print(f->canvas, line, line.x + 1, line.y, key, "/%s", c->name);
+        keys = width < keys ? keys : width + 1;
+    } else {
+        canvas_print(f->canvas, line, line.x + 1, line.y, key, "%s", key_name);
+    }
     struct rect rest = {line.x + 1 + keys, line.y, line.width - 1 - keys, 1};
     canvas_cut(f->canvas, rest, help, roomy ? c->help : c->name);
 }

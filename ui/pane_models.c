@@ -98,19 +98,28 @@ static void keep_models(struct kept *p, const struct screen_view *v) {
 
 // ---- keys ----
 
+// A path is taken as it is typed.
+static bool is_path(const struct kept *p) { return !p->list.count && strchr(p->filter.text, '/'); }
+
+static void load(struct screen *s, const char *name) {
+    screen_hand_out(s, COMMAND_MODEL, -1, name);
+    screen_close_pane(s, PANE_MODELS);
+}
+
 static void pick(struct screen *s, const struct model *m) {
     if (!m) return;
     if (m->refusal) {
         screen_say(s, true, "%s: %s", m->name, m->refusal);
         return;
     }
-    screen_close_pane(s, PANE_MODELS);
-    if (!m->loaded) screen_hand_out(s, COMMAND_MODEL, -1, m->name);
+    if (m->loaded) screen_close_pane(s, PANE_MODELS);
+    else load(s, m->name);
 }
 
 static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *p = kept;
     if (list_key(&p->list, k)) return p->moved = true;
+    if (k->code == KEY_ENTER && is_path(p)) return load(s, p->filter.text), true;
     if (k->code == KEY_ENTER) return pick(s, model_at(p, p->list.chosen)), true;
     if (!text_field_key(&p->filter, k)) return false;
     p->list.scroll = 0;
@@ -223,17 +232,27 @@ static void draw_foot(const struct kept *p, struct view_frame *f, struct rect li
 }
 
 static void draw_empty(const struct kept *p, struct view_frame *f, struct rect in) {
-    const char *text = f->view->models_looking ? "looking for models"
-                       : p->count              ? "no matching model"
-                                               : "no models";
+    const char *text = is_path(p)                ? "Enter loads this file"
+                       : f->view->models_looking ? "looking for models"
+                       : p->count                ? "no matching model"
+                                                 : "no models";
     canvas_text(f->canvas, in, in.x + MARK, in.y + HEAD, view_style(ROLE_DIM), text, strlen(text));
+}
+
+// To who has none yet.
+static void draw_where(struct view_frame *f, struct rect in) {
+    static const char *const lines[] = {"What Ollama, LM Studio, llama.cpp and Hugging Face have downloaded is found.",
+                                        "Of any other model the path can be typed or pasted here."};
+    for (int i = 0; i < 2; i++)
+        canvas_cut(f->canvas, (struct rect){in.x + MARK, in.y + i, in.width - MARK, i < in.height},
+                   view_style(ROLE_DIM), lines[i]);
 }
 
 static void draw(struct view_frame *f, struct rect area, void *kept) {
     struct kept *p = kept;
     keep_models(p, f->view);
     int wanted = p->count + HEAD + FOOT + 2;
-    struct rect box = view_over(f, area, (struct view_size){WIDTH, wanted < 8 ? 8 : wanted, MOST_HEIGHT}, PANE_MODELS,
+    struct rect box = view_over(f, area, (struct view_size){WIDTH, wanted < 9 ? 9 : wanted, MOST_HEIGHT}, PANE_MODELS,
                                 "Enter loads, Esc closes");
     struct rect in = view_over_inside(box);
     if (in.height < HEAD + 1) return;
@@ -244,6 +263,8 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     column_widths(f->view, in.width, rows.widths);
     list_draw(&p->list, f, (struct rect){in.x, in.y + HEAD, in.width, height},
               (struct rect){box.x, in.y, box.width, height + 2}, draw_row, &rows);
+    if (p->count == 1 && p->list.count && !f->view->models_looking)
+        draw_where(f, (struct rect){in.x, in.y + HEAD + 2, in.width, height - 2});
     if (foot) draw_foot(p, f, (struct rect){in.x, in.y + in.height - 1, in.width, 1});
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/match.h"
 #include "engine/base/utf8.h"
 #include "ui/keys.h"
 #include "ui/pane_compare.h"
@@ -214,6 +215,20 @@ static void open_thinking(struct screen *s) {
         screen_say(s, false, "no thinking in sight");
 }
 
+static void say_unknown(struct screen *s, const char *line, int size) {
+    enum { LIKELY = 2 }; // letters that are wrong
+    char word[40];
+    int nearest = 0, least = LIKELY + 1;
+    snprintf(word, sizeof word, "%.*s", size - 1, line + 1);
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        const int distance = match_distance(word, ui_commands[c].name);
+        if (distance < least) least = distance, nearest = c;
+    }
+    if (least <= LIKELY)
+        screen_say(s, true, "unknown command '/%s'; did you mean /%s?", word, ui_commands[nearest].name);
+    else screen_say(s, true, "unknown command '/%s' (begin with // to send a slash)", word);
+}
+
 // A command that cannot be carried out stays where it was typed.
 static void run_slash(struct screen *s, const char *line, int size) {
     const struct slash slash = slash_read(line, s->completion.settings, s->completion.n_settings);
@@ -225,7 +240,7 @@ static void run_slash(struct screen *s, const char *line, int size) {
         if (taken && valued) hand_out(s, COMMAND_SETTINGS, -1, taken + 1);
         else if (taken) settings_open(s, s->completion.settings[slash.setting].key);
     } else if (slash.command < 0) {
-        screen_say(s, true, "unknown command '%.*s' (begin with // to send a slash)", size < 40 ? size : 40, line);
+        say_unknown(s, line, size);
     } else if (!told) {
         screen_say(s, true, "/%s takes nothing behind it", ui_commands[id].name);
     } else {

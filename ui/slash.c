@@ -6,7 +6,9 @@
 #define BLANKS " \t\r\n"
 
 size_t slash_size(const char *message) {
-    return *message == '/' && isalpha((unsigned char)message[1]) ? strcspn(message, BLANKS) : 0;
+    const size_t size = strcspn(message, BLANKS);
+    const bool path = size && memchr(message + 1, '/', size - 1);
+    return *message == '/' && isalpha((unsigned char)message[1]) && !path ? size : 0;
 }
 
 const char *slash_argument(const char *message) {

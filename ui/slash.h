@@ -8,7 +8,7 @@
 
 #include "ui/commands.h"
 
-// The bytes of "/name" at the beginning of a message; 0: it is none, such as "/* a comment", "//" or "/ ".
+// The bytes of "/name" at the beginning of a message; 0: it is none, such as "/* a comment", "//", "/ " or a path.
 size_t slash_size(const char *message);
 const char *slash_argument(const char *message); // what is behind it, without blanks before it; "": nothing
 

@@ -6,7 +6,7 @@
 #include "ui/terminal.h"
 #include "ui/view.h"
 
-#define TEXT_FIELD_BYTES 200
+#define TEXT_FIELD_BYTES 500
 
 // A zeroed struct text_field is empty.
 struct text_field {

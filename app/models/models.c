@@ -10,7 +10,9 @@
 #include "app/models/model_scan.h"
 #include "app/models/model_sources.h"
 #include "engine/base/clock.h"
+#include "engine/base/match.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
 #include "engine/base/reader.h"
 
 #define BUILT_IN_NAME "guide"
@@ -119,32 +121,6 @@ void models_describe(struct model_list *list, const struct model_opener *opener,
 
 // ---- finding by name ----
 
-// The edit distance of two texts, ignoring case.
-static int distance(const char *a, const char *b) {
-    int row[MODEL_NAME_BYTES + 1];
-    size_t n = strlen(b);
-    if (n > MODEL_NAME_BYTES) n = MODEL_NAME_BYTES;
-    for (size_t k = 0; k <= n; k++) row[k] = (int)k;
-    for (size_t i = 0; a[i]; i++) {
-        int diagonal = row[0]++;
-        for (size_t k = 0; k < n; k++) {
-            int change = diagonal + !!strncasecmp(a + i, b + k, 1), least = row[k] < row[k + 1] ? row[k] : row[k + 1];
-            diagonal = row[k + 1];
-            row[k + 1] = change < least + 1 ? change : least + 1;
-        }
-    }
-    return row[n];
-}
-
-// The edit distance of a word from a name, or from the beginning of a longer one.
-static int word_distance(const char *word, const char *name) {
-    char beginning[MODEL_NAME_BYTES + 1];
-    int whole = distance(word, name);
-    snprintf(beginning, sizeof beginning, "%.*s", (int)strlen(word), name);
-    int part = distance(word, beginning) + 1;
-    return part < whole ? part : whole;
-}
-
 struct candidates {
     char text[256]; // "a, b and 3 more"
     int listed, more;
@@ -179,7 +155,7 @@ static int nearest_first(const void *a, const void *b) {
 // Adds the names that the word may be a misspelling of.
 static void add_similar(struct candidates *c, const char *word, const char *const *names, int count) {
     struct near_name *all = xcalloc((size_t)count + 1, sizeof *all);
-    for (int i = 0; i < count; i++) all[i] = (struct near_name){word_distance(word, names[i]), names[i]};
+    for (int i = 0; i < count; i++) all[i] = (struct near_name){match_distance(word, names[i]), names[i]};
     qsort(all, (size_t)count, sizeof *all, nearest_first);
     int limit = 2 + (int)strlen(word) / 4;
     for (int i = 0; i < count && i < 3 && all[i].distance <= limit; i++) candidate_add(c, all[i].name);
@@ -233,7 +209,7 @@ static bool is_path(const char *word) {
 }
 
 // Fails for a path that does not exist, listing similar names in its folder.
-static bool fail_path(const char *path, struct status *st) {
+static bool fail_path(const char *typed, const char *path, struct status *st) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char *folder = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
     struct candidates similar = {0};
@@ -242,9 +218,9 @@ static bool fail_path(const char *path, struct status *st) {
     if (count >= 0) add_similar(&similar, name, names, count);
     for (int i = 0; i < count; i++) free((char *)names[i]);
     free(names);
-    if (count < 0) status_fail(st, STATUS_IO, "%s: no such folder: %s", path, folder);
+    if (count < 0) status_fail(st, STATUS_IO, "%s: no such folder: %s", typed, folder);
     else
-        status_fail(st, STATUS_IO, "%s: no such file%s%s", path, similar.listed ? "; did you mean " : "",
+        status_fail(st, STATUS_IO, "%s: no such file%s%s", typed, similar.listed ? "; did you mean " : "",
                     candidates_text(&similar));
     free(folder);
     return false;
@@ -253,8 +229,11 @@ static bool fail_path(const char *path, struct status *st) {
 bool models_resolve(const char *word, char **path, struct status *st) {
     struct stat file;
     *path = NULL;
-    if (!stat(word, &file)) return *path = xstrdup(word), true;
-    if (is_path(word)) return fail_path(word, st);
+    char *expanded = path_expand(word);
+    if (!stat(expanded, &file)) return *path = expanded, true;
+    const bool named = !is_path(word) || fail_path(word, expanded, st);
+    free(expanded);
+    if (!named) return false;
     struct model_list list;
     models_scan(&list, &local_models);
     const struct model_entry *e = models_find(&list, word, st);

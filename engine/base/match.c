@@ -1,6 +1,7 @@
 #include "engine/base/match.h"
 
 #include <string.h>
+#include <strings.h>
 #include <utf8proc.h>
 
 #include "engine/base/utf8.h"
@@ -91,4 +92,25 @@ int match_score(const char *text, const char *words) {
         sum += score;
     }
     return letters_only ? MATCH_LETTERS_ONLY : sum;
+}
+
+// From a whole text to the first `size` bytes of another.
+static int distance(const char *a, const char *b, size_t size) {
+    int row[MATCH_LETTERS + 1];
+    for (size_t k = 0; k <= size; k++) row[k] = (int)k;
+    for (size_t i = 0; a[i]; i++) {
+        int diagonal = row[0]++;
+        for (size_t k = 0; k < size; k++) {
+            int change = diagonal + !!strncasecmp(a + i, b + k, 1), least = row[k] < row[k + 1] ? row[k] : row[k + 1];
+            diagonal = row[k + 1];
+            row[k + 1] = change < least + 1 ? change : least + 1;
+        }
+    }
+    return row[size];
+}
+
+int match_distance(const char *word, const char *name) {
+    const size_t size = strnlen(name, MATCH_LETTERS), length = strnlen(word, size);
+    const int whole = distance(word, name, size), part = distance(word, name, length) + 1;
+    return part < whole ? part : whole;
 }

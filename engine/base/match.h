@@ -24,5 +24,8 @@ enum { MATCH_LETTERS_ONLY = 1 };
 // How well a short text fits words that were typed: −1: not at all; MATCH_LETTERS_ONLY: of some word it has but the
 // letters in their order; otherwise more, the most where it begins with them. 0 where no words were typed.
 int match_score(const char *text, const char *words);
+// How many letters of ASCII to change, add or drop to make a name of a word that may be misspelt, or the beginning of a
+// longer name, which counts one more. Letter case aside; of a long name its first MATCH_LETTERS bytes.
+int match_distance(const char *word, const char *name);
 
 #endif

@@ -68,11 +68,26 @@ static void test_titles_are_scored(void **state) {
     assert_int_equal(match_score("Anything", "  "), 0);
 }
 
+static void test_misspelt_words_are_near_their_names(void **state) {
+    (void)state;
+    assert_int_equal(match_distance("model", "MODEL"), 0);
+    assert_int_equal(match_distance("modle", "model"), 2);
+    assert_int_equal(match_distance("exprt", "export"), 1);
+    assert_int_equal(match_distance("attach", "attach-file"), 1); // a beginning
+    assert_int_equal(match_distance("", "quit"), 1);
+    assert_int_equal(match_distance("quit", ""), 4);
+    char longest[3 * MATCH_LETTERS];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    assert_int_equal(match_distance("a", longest), 1);
+    assert_int_equal(match_distance(longest, "a"), sizeof longest - 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_case_is_left_aside),     cmocka_unit_test(test_matches_are_found_one_behind_the_other),
         cmocka_unit_test(test_broken_text_is_no_trap), cmocka_unit_test(test_first_of_several_words),
-        cmocka_unit_test(test_titles_are_scored),
+        cmocka_unit_test(test_titles_are_scored),      cmocka_unit_test(test_misspelt_words_are_near_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
