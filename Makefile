@@ -301,8 +301,9 @@ fuzz: ## feed broken input for FUZZ_SECONDS to each fuzzer (needs clang)
 	@for f in $(FUZZERS:$(BUILD)/%=build/fuzz/%); do \
 		mkdir -p build/fuzz/found && $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -artifact_prefix=build/fuzz/found/ || exit 1; done
 
-check-long: check clang asan tsan mutations ## check, clang, the sanitizers, a million random commands, ten minutes of every fuzzer
+check-long: check clang asan tsan mutations ## check, clang, the sanitizers, a million random commands, 100,000 random keys, ten minutes of every fuzzer
 	@$(BUILD)/tests/unit/engine/serve/test_scheduler_life 500
+	@$(BUILD)/tests/golden/test_random_keys 100000
 	@$(MAKE) --no-print-directory FUZZ_SECONDS=600 fuzz
 
 # Debian's python3-torch belongs to Debian's python3.

@@ -91,16 +91,68 @@ static size_t own_sequence(const char *p, size_t n) {
     return at < n && p[at] && strchr("hlsrtHCmJ", p[at]) ? at + 1 : 0;
 }
 
-long golden_display_foreign(const struct golden_display *d) {
-    for (size_t at = 0; at < d->size;) {
+// Modes of the terminal that confab changes, and how they are before.
+static const struct {
+    int number;
+    bool on;
+    const char *what;
+} modes[] = {{7, true, "long lines do not wrap"},
+             {25, true, "the cursor is hidden"},
+             {1000, false, "the mouse is taken"},
+             {1006, false, "the mouse's coordinates are decimal"},
+             {1036, false, "Esc comes for Alt"},
+             {1049, false, "it shows the other screen"},
+             {2004, false, "pastes are bracketed"},
+             {2026, false, "it shows nothing that comes"}};
+enum { MODES = sizeof modes / sizeof *modes };
+
+// 'r' restores what 's' has put aside. A mode that is not in the table is left for good.
+static void take_mode(struct golden_display *d, int number, char how) {
+    int at = 0;
+    while (at < MODES && modes[at].number != number) at++;
+    const bool same = how == 'r' || how == (modes[at < MODES ? at : 0].on ? 'h' : 'l');
+    if (how == 's') return;
+    if (at < MODES && same) d->changed &= ~(1u << at);
+    else d->changed |= 1u << at;
+}
+
+static void take_sequence(struct golden_display *d, const char *p, size_t size) {
+    const char last = p[size - 1];
+    if (size < 3 || p[1] != '[') return;
+    if (p[2] == '?') take_mode(d, atoi(p + 3), last);
+    else if (last == 'q') d->shaped = p[2] != '0';
+    else if (last == 'm') d->coloured = size != 4 || p[2] != '0';
+    else if (last == 't') d->titles += atoi(p + 2) == 22 ? 1 : -1;
+}
+
+long golden_display_foreign(struct golden_display *d) {
+    while (d->looked_at < d->size) {
+        const char *p = d->sent + d->looked_at;
+        const size_t left = d->size - d->looked_at;
         uint32_t code;
-        size_t used = utf8_decode(d->sent + at, d->size - at, &code);
-        if (code == 033) used = own_sequence(d->sent + at, d->size - at);
-        else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) used = 0;
-        if (!used) return (long)at;
-        at += used;
+        size_t used = utf8_decode(p, left, &code);
+        if (code == 033 && (used = own_sequence(p, left))) take_sequence(d, p, used);
+        else if (code != '\a' && (code < 0x20 || (code >= 0x7f && code < 0xa0))) used = 0;
+        if (!used) return (long)d->looked_at;
+        d->looked_at += used;
     }
     return -1;
+}
+
+const char *golden_display_left(const struct golden_display *d) {
+    for (int i = 0; i < MODES; i++)
+        if (d->changed >> i & 1) return modes[i].what;
+    if (d->changed) return "a mode that is not known here";
+    if (d->shaped) return "the cursor has another shape";
+    if (d->coloured) return "what is written has a colour";
+    if (d->titles) return "the window has another title";
+    return d->other_screen || d->mouse || !d->cursor_visible ? "the emulator sees more" : NULL;
+}
+
+void golden_display_forget(struct golden_display *d) {
+    d->size -= d->looked_at;
+    memmove(d->sent, d->sent + d->looked_at, d->size);
+    d->looked_at = 0;
 }
 
 // ---- reading the screen ----

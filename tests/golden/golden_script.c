@@ -1,6 +1,5 @@
 #include "tests/golden/golden_script.h"
 
-#include <ftw.h>
 #include <readline/readline.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,7 +17,9 @@
 #include "engine/base/reader.h"
 #include "engine/base/utf8.h"
 #include "tests/golden/golden_display.h"
+#include "tests/golden/golden_home.h"
 #include "tests/golden/script_engine.h"
+#include "tests/golden/xterm_keys.h"
 #include "ui/terminal.h"
 
 enum { WORDS = 64, PIECE = 1000, SLICE_MS = 50, PATIENCE_MS = 10000, KV_BYTES = 64 * 1024 /* of a token */ };
@@ -103,24 +104,20 @@ static void script_open(struct script *s) {
     script_settle(s);
 }
 
-static int remove_one(const char *path, const struct stat *file, int kind, struct FTW *place) {
-    (void)file, (void)kind, (void)place;
-    return remove(path);
-}
-
 static void script_close(struct script *s) {
     struct golden_display *d = &s->display;
     script_open(s);
     chat_close(s->chat, NULL);
     golden_display_read(d);
-    if (d->other_screen || d->mouse || !d->cursor_visible) script_fail(s, "the terminal was not restored");
     long foreign = golden_display_foreign(d);
     if (foreign >= 0) script_fail(s, "byte %ld of what was sent begins no sequence of confab's", foreign);
+    const char *left = golden_display_left(d);
+    if (left) script_fail(s, "the terminal was not restored: %s", left);
     script_engine_abort();
     model_host_close(s->host);
     golden_display_close(d);
-    if (s->home) nftw(s->home, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    free(s->home), free(s->store);
+    golden_home_close(s->home);
+    free(s->store);
     if (s->limits) remove(s->limits);
     free(s->limits);
 }
@@ -136,41 +133,11 @@ static void script_input(struct script *s, const char *bytes, size_t size) {
     }
 }
 
-// What an xterm sends for a key.
-static size_t key_bytes(const struct key *k, char out[32]) {
-    static const char *const letters[] = {
-        [KEY_UP] = "A", [KEY_DOWN] = "B", [KEY_RIGHT] = "C", [KEY_LEFT] = "D", [KEY_HOME] = "H", [KEY_END] = "F"};
-    static const int tildes[] = {[KEY_INSERT] = 2, [KEY_DELETE] = 3, [KEY_PAGE_UP] = 5, [KEY_PAGE_DOWN] = 6};
-    static const int functions[] = {11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 23, 24};
-    int modifiers = 1 + k->modifiers;
-    const char *alt = k->modifiers & KEY_ALT ? "\033" : "";
-    switch (k->code) {
-    case KEY_TEXT: return (size_t)snprintf(out, 32, "%s%.*s", alt, (int)k->size, k->text);
-    case KEY_ENTER: return (size_t)snprintf(out, 32, "%s\r", alt);
-    case KEY_BACKSPACE: return (size_t)snprintf(out, 32, "%s\x7f", alt);
-    case KEY_ESCAPE: return (size_t)snprintf(out, 32, "\033");
-    case KEY_TAB: return (size_t)snprintf(out, 32, "%s", k->modifiers & KEY_SHIFT ? "\033[Z" : "\t");
-    case KEY_CONTROL: return (size_t)snprintf(out, 32, "%s%c", alt, k->number & 0x1f);
-    case KEY_FUNCTION: return (size_t)snprintf(out, 32, "\033[%d;%d~", functions[k->number - 1], modifiers);
-    case KEY_INSERT:
-    case KEY_DELETE:
-    case KEY_PAGE_UP:
-    case KEY_PAGE_DOWN: return (size_t)snprintf(out, 32, "\033[%d;%d~", tildes[k->code], modifiers);
-    case KEY_UP:
-    case KEY_DOWN:
-    case KEY_LEFT:
-    case KEY_RIGHT:
-    case KEY_HOME:
-    case KEY_END: return (size_t)snprintf(out, 32, "\033[1;%d%s", modifiers, letters[k->code]);
-    default: return 0;
-    }
-}
-
 static void do_key(struct script *s) {
     for (int i = 1; i < s->count; i++) {
         struct key k;
-        char bytes[32];
-        size_t n = key_parse(s->words[i], &k) ? key_bytes(&k, bytes) : 0;
+        char bytes[XTERM_BYTES];
+        size_t n = key_parse(s->words[i], &k) ? xterm_key(&k, bytes) : 0;
         if (!n) script_fail(s, "no such key: %s", s->words[i]);
         script_input(s, bytes, n);
         if (k.code == KEY_ESCAPE) script_pass(s, 60);
@@ -186,9 +153,10 @@ static void do_paste(struct script *s) {
 }
 
 static void script_mouse(struct script *s, int button, int x, int y) {
-    char bytes[64];
-    int n = snprintf(bytes, sizeof bytes, "\033[<%d;%d;%dM\033[<%d;%d;%dm", button, x + 1, y + 1, button, x + 1, y + 1);
-    script_input(s, bytes, (size_t)n);
+    char bytes[2 * XTERM_BYTES];
+    size_t n = xterm_mouse(button, x, y, false, bytes);
+    n += xterm_mouse(button, x, y, true, bytes + n);
+    script_input(s, bytes, n);
 }
 
 static void do_click(struct script *s) { script_mouse(s, 0, word_int(s, 1), word_int(s, 2)); }
@@ -597,12 +565,7 @@ static void do_memory(struct script *s) { script_engine_memory((uint64_t)word_in
 
 // A home folder of the script's own.
 static void home_make(struct script *s) {
-    if (s->home) return;
-    s->home = xstrdup("/tmp/confab-golden-XXXXXX");
-    if (!mkdtemp(s->home)) panic("no temporary folder");
-    setenv("HOME", s->home, 1);
-    unsetenv("XDG_DATA_HOME");
-    unsetenv("XDG_CONFIG_HOME");
+    if (!s->home) s->home = golden_home_open();
 }
 
 static void do_store(struct script *s) {

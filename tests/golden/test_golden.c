@@ -12,23 +12,8 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
+#include "tests/golden/golden_home.h"
 #include "tests/golden/golden_script.h"
-
-static void environment_set(void) {
-    static const char *const unset[] = {"NO_COLOR",        "TMUX",    "STY",           "DISPLAY",
-                                        "WAYLAND_DISPLAY", "SSH_TTY", "SSH_CONNECTION"};
-    static const char *const set[][2] = {{"TERM", "xterm-256color"},
-                                         {"COLORTERM", "truecolor"},
-                                         {"LC_ALL", "C.UTF-8"},
-                                         {"HOME", "/nonexistent"},
-                                         {"INPUTRC", "/dev/null"},
-                                         {"PATH", "/nonexistent"},
-                                         {"XDG_CONFIG_HOME", "/nonexistent"},
-                                         {"XDG_DATA_HOME", "/nonexistent"},
-                                         {"TZ", "UTC"}};
-    for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) unsetenv(unset[i]);
-    for (size_t i = 0; i < sizeof set / sizeof *set; i++) setenv(set[i][0], set[i][1], 1);
-}
 
 static void play(void **state) {
     const char *path = *state;
@@ -36,7 +21,7 @@ static void play(void **state) {
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        environment_set();
+        golden_home_clear_environment();
         exit(golden_script_play(path, getenv("UPDATE_GOLDEN")) ? 0 : 1);
     }
     int status;
