@@ -95,16 +95,15 @@ static void draw_more(struct drawing *p, int y, const struct collapse_part *part
 
 // Where a part begins that can be collapsed, a mark in the blank column before it.
 static void draw_parts_at(struct drawing *p, int y, const struct entry *e, int index, int row, int more) {
-    const struct rect column = {p->area.x - 1, y, 1, 1};
+    const struct rect column = {p->area.x - 1, y, 1, 1}, line = {p->area.x, y, p->area.width, 1};
     for (int i = 0; i < e->parts.n; i++) {
         const struct collapse_part *part = &e->parts.at[i];
-        const bool begins = part->first == row && i != more, whole = i == more;
-        if (begins && column.x >= 0)
+        const bool begins = part->first == row && i != more && column.x >= 0;
+        if (begins)
             canvas_symbol(p->f->canvas, column, column.x, y, view_style(ROLE_DIM), part->closed ? "▸" : "▾",
                           part->closed ? '>' : 'v');
-        if (begins || whole)
-            frame_hit(p->f, (struct rect){column.x, y, whole ? p->area.width + 1 : 1, 1}, HIT_COLLAPSE,
-                      index * COLLAPSE_PARTS + i);
+        if (begins || i == more)
+            frame_hit(p->f, begins ? column : line, HIT_COLLAPSE, index * COLLAPSE_PARTS + i);
     }
 }
 

@@ -236,6 +236,6 @@ const struct request_metrics *chat_request(const struct engine_metrics *f, const
 enum { MOST_VIEWS = 4 }; // the low two bits of their ids
 int chat_show_message(const struct chat *c, const struct engine_metrics *f, int index, struct view_message *out);
 const char *chat_other_model(const struct chat *c, const struct message *m); // that wrote it; NULL: the one there is
-int chat_message(const struct chat *c, uint64_t id); // index of the one with this id in a view; -1: not of this chat
+int chat_message(const struct chat *c, uint64_t id); // index of the one with this id in a view; -1: not in this chat
 
 #endif

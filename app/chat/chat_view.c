@@ -139,7 +139,7 @@ static int message_of(uint64_t id) { return id & 3 ? -1 : (int)((uint32_t)id >> 
 int chat_message(const struct chat *c, uint64_t id) {
     const struct conversation *talk = &c->current->conversation;
     int message = id >> 32 == talk->id ? message_of(id) : -1;
-    return message < talk->count ? message : -1;
+    return message >= 0 && message < talk->count && !talk->messages[message].pruned ? message : -1;
 }
 
 // Which model wrote the answers: those of another than the one there is now are headed by its whole name, and where one

@@ -322,6 +322,19 @@ static void test_the_tree_shows_all_branches_and_leads_there(void **state) {
     assert_message(3, VIEW_MODEL, "two");
 }
 
+// The screen may still have its token cursor on an answer that is gone.
+static void test_a_pruned_answer_is_not_forked(void **state) {
+    (void)state;
+    converse("q", "r");
+    const uint64_t answer = screen.messages[1].id, requests = engine.n_requests;
+    act_on(1, COMMAND_PRUNE);
+    press(COMMAND_FORK, -1, "more");
+    screen.commands[0].message = answer;
+    pass(0.05);
+    assert_int_equal(engine.n_requests, requests);
+    assert_int_equal(screen.view.n_messages, 1);
+}
+
 static void test_messages_are_pruned_and_restored(void **state) {
     (void)state;
     converse("q", "r");
@@ -378,6 +391,7 @@ int main(void) {
         CHAT_TEST(test_one_branch_streams_while_another_is_edited_and_asked),
         CHAT_TEST(test_a_selected_message_is_copied),
         CHAT_TEST(test_the_tree_shows_all_branches_and_leads_there),
+        CHAT_TEST(test_a_pruned_answer_is_not_forked),
         CHAT_TEST(test_messages_are_pruned_and_restored),
         CHAT_TEST(test_a_branch_has_a_name),
         CHAT_TEST(test_a_chat_is_copied_up_to_a_message),
