@@ -90,6 +90,7 @@
     X(COMMAND_KV_MAP, "kv-map", "Alt+M", "Screen", "show the pages of the KV cache and what is in them")               \
     X(COMMAND_PANES, "panes", "F10", "Screen", "cycle through the presets of panes")                                   \
     X(COMMAND_MEASURE, "measure", "", "Screen", "measure this machine's limits again")                                 \
+    X(COMMAND_LOG, "log", "Alt+L", "Screen", "show the log from a level on, and find words in it")                     \
     X(COMMAND_READ, "read", "Alt+0", "Screen", "show the transcript alone, for selecting with the mouse")             \
     X(COMMAND_ASCII, "ascii", "", "Screen", "toggle plain ASCII characters")                                           \
     X(COMMAND_REDRAW, "redraw", "Ctrl+L", "Screen", "redraw the screen")                                               \

@@ -53,6 +53,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(SLOW, slow, "why was that slow?", COMMAND_SLOW)                                                                  \
     X(GRAPHS, graphs, "graphs", COMMAND_GRAPHS)                                                                        \
     X(KV_MAP, kv_map, "pages of the kv cache", COMMAND_KV_MAP)                                                         \
+    X(LOG_ENTRIES, log_entries, "log", COMMAND_LOG)                                                                    \
     X(CONTEXT, context, "context", COMMAND_CONTEXT)                                                                    \
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
     X(COMPARE, compare, "side by side", COMMAND_COMPARE)                                                               \

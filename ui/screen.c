@@ -40,6 +40,7 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path, o->worker);
     s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->kept[PANE_TOKENS] = s->kept[PANE_READ] = s->transcript = transcript_open();
     s->stack[s->n_stack++] = PANE_COMPOSER;
+    s->kept[PANE_LOG_ENTRIES] = s->kept[PANE_LOG];
     completion_open(&s->completion, o->reader);
     bind_keys(s);
     canvas_open(&s->canvas, 0, 0);

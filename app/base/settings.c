@@ -32,6 +32,7 @@ struct settings settings_default(void) {
                              .bench_seconds = 15,
                              .accuracy_seconds = 8,
                              .log_level = LOG_LEVEL_INFO,
+                             .shown_level = LOG_LEVEL_DEBUG - LOG_LEVEL_ERROR,
                              .sampling = sampling_default()};
 }
 

@@ -54,6 +54,7 @@ enum setting_place {
     IN_QUANTIZE = 1024,
     IN_EXPORT = 16384,
     IN_SERVE = 32768,
+    IN_LOG = 65536,
     OF_CONVERSATION = 2048, // each conversation has its own; the other places set its initial value
     ON_LOADING = 4096,      // a change takes effect when a model is loaded,
     ON_STARTING = 8192,     // or when confab starts; otherwise soon
@@ -166,6 +167,8 @@ enum setting_place {
       "accept a quantised model, which loses more accuracy")                                                           \
     X(man, char *, "man", 0, SETTING_TEXT, "TEMPLATE", 0, 0, IN_HELP, "print a manual page made from TEMPLATE")
 
+    X(shown_level, int, "level", 0, SETTING_CHOICE, LOG_ENTRY_CHOICES, 0, 0, IN_LOG,                                   \
+      "print only entries of this level and more serious ones")                                                        \
 enum setting_id {
 #define X(field, ...) SETTING_##field,
     SETTINGS(X)

@@ -12,8 +12,6 @@
 #include "engine/distribution.h"
 #include "engine/metrics.h"
 
-enum { LOG_SHOWN = 200 }; // entries
-
 #define DISTRIBUTION_NS (NANOSECONDS / 8)
 
 const struct request_metrics *chat_request(const struct engine_metrics *f, const struct session_answer *a) {
@@ -241,12 +239,12 @@ static void show_memory(const struct chat *c, const struct engine_metrics *f, st
 
 // Entries are copied when there are new ones, and only where they are to be seen.
 static void show_log(const struct chat *c, struct screen_view *view) {
-    static struct log_entry entries[LOG_SHOWN];
+    static struct log_entry entries[LOG_RING];
     static uint64_t seen;
     static size_t count;
-    if (!(screen_panes(c->screen) >> PANE_LOG & 1)) return;
+    if (!(screen_panes(c->screen) >> PANE_LOG & 1) && !screen_has_open(c->screen, PANE_LOG_ENTRIES)) return;
     uint64_t now = log_count();
-    if (now != seen) count = log_read(now > LOG_SHOWN ? now - LOG_SHOWN : 0, entries, LOG_SHOWN);
+    if (now != seen) count = log_read(0, entries, LOG_RING);
     seen = now;
     view->log = entries;
     view->n_log = (int)count;

@@ -17,7 +17,14 @@ enum { LINES = 40, MAX_LINES = 100000 };
 struct tail {
     char **lines; // [most]
     size_t most, count;
+    enum log_level level; // of lines that are added: this one and more serious ones
 };
+
+// Those that are no entries, but say that some are missing, are wanted with all others.
+static bool is_wanted(const struct tail *t, const char *line) {
+    const enum log_level level = log_line_level(line);
+    return t->level == LOG_LEVEL_DEBUG || (level != LOG_LEVEL_OFF && level <= t->level);
+}
 
 // False: the file cannot be read.
 static bool tail_add_file(struct tail *t, const char *path) {
@@ -27,6 +34,7 @@ static bool tail_add_file(struct tail *t, const char *path) {
     size_t room = 0;
     for (ssize_t n; (n = getline(&line, &room, f)) > 0;) {
         if (line[n - 1] == '\n') line[n - 1] = '\0';
+        if (!is_wanted(t, line)) continue;
         char **place = &t->lines[t->count++ % t->most];
         free(*place);
         *place = clean_copy(line);
@@ -44,7 +52,6 @@ static void tail_print(struct tail *t) {
 }
 
 int command_log(const struct settings *s, int n_arguments, char **arguments) {
-    (void)s;
     struct status st = {0};
     char *end = "", *path = path_state("log");
     long lines = n_arguments ? strtol(arguments[0], &end, 10) : LINES;
@@ -53,7 +60,9 @@ int command_log(const struct settings *s, int n_arguments, char **arguments) {
     } else if (!path) {
         status_fail(&st, STATUS_IO, "no log: neither XDG_STATE_HOME nor HOME is set");
     } else {
-        struct tail t = {.lines = xcalloc((size_t)lines, sizeof *t.lines), .most = (size_t)lines};
+        struct tail t = {.lines = xcalloc((size_t)lines, sizeof *t.lines),
+                         .most = (size_t)lines,
+                         .level = (enum log_level)(LOG_LEVEL_ERROR + s->shown_level)};
         bool found = false;
         for (int age = LOG_FILES_OLD; age >= 0; age--) {
             char *name = age ? xasprintf("%s.%d", path, age) : xstrdup(path);

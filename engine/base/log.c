@@ -111,6 +111,16 @@ size_t log_format(const struct log_entry *e, char out[LOG_LINE]) {
     return n < LOG_LINE ? (size_t)n : LOG_LINE - 1;
 }
 
+enum log_level log_line_level(const char *line) {
+    static const size_t before = sizeof "2026-11-26 23:10:00.123";
+    for (int level = LOG_LEVEL_ERROR; strlen(line) > before && level < LOG_LEVEL_COUNT; level++) {
+        const char *name = log_level_name((enum log_level)level);
+        const size_t size = strlen(name);
+        if (!strncmp(line + before, name, size) && line[before + size] == ' ') return (enum log_level)level;
+    }
+    return LOG_LEVEL_OFF;
+}
+
 // ---- the file ----
 
 static bool same_file(const struct stat *a, const struct stat *b) {

@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LOG_LEVEL_CHOICES "off|error|warning|info|debug" // names of enum log_level, in order
+#define LOG_ENTRY_CHOICES "error|warning|info|debug"
+#define LOG_LEVEL_CHOICES "off|" LOG_ENTRY_CHOICES // names of enum log_level, in order
 enum log_level {
     LOG_LEVEL_OFF, // not used by entries
     LOG_LEVEL_ERROR,
@@ -49,5 +50,6 @@ uint64_t log_count(void); // number of entries so far, which is the number of th
 size_t log_read(uint64_t from, struct log_entry *out, size_t maximum);
 // "2026-11-26 23:10:00.123 warning engine  text", in local time. Returns the length.
 size_t log_format(const struct log_entry *e, char out[LOG_LINE]);
+enum log_level log_line_level(const char *line); // of such a line; LOG_LEVEL_OFF: it is none
 
 #endif

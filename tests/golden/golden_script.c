@@ -401,6 +401,14 @@ static void do_unknown(struct script *s) {
     script_settle(s);
 }
 
+static void do_log(struct script *s) {
+    enum log_level level = LOG_LEVEL_DEBUG;
+    while (level > LOG_LEVEL_ERROR && strcmp(log_level_name(level), s->words[1])) level--;
+    log_set_level(LOG_LEVEL_DEBUG);
+    log_write(level, s->words[2], "%s", s->words[3]);
+    script_settle(s);
+}
+
 static void do_tick(struct script *s) { script_pass(s, word_int(s, 1)); }
 
 // ---- what must be so ----
@@ -661,6 +669,7 @@ static const struct {
     {"work", 4, false, do_work},
     {"pages", 2, false, do_pages},
     {"page", 5, false, do_page},
+    {"log", 3, false, do_log},
     {"tick", 1, false, do_tick},
     {"screen", 1, false, do_screen},
     {"sees", 1, false, do_sees},

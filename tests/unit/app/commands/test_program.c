@@ -205,6 +205,15 @@ static void test_the_log_is_shown(void **state) {
     assert_int_equal(r.status, 0);
     assert_string_equal(r.output, "one\ntwo\nth␛[31mree\nfour\n-\nth␛[31mree\nfour\n");
     result_free(&r);
+    r = shell_format("export XDG_STATE_HOME=%s/levels; f=$XDG_STATE_HOME/confab/log; mkdir -p $XDG_STATE_HOME/confab; "
+                     "printf '2026-01-02 03:04:05.678 %%-7s engine  %%s\\n' info a error b warning c debug d info "
+                     "'an error' > $f; echo '(2 entries are missing here)' >> $f; "
+                     "confab log --level warning | cut -c 41-; echo -; confab log --level error 1 | cut -c 41-; "
+                     "confab log | wc -l",
+                     folder);
+    assert_string_equal(r.output, "b\nc\n-\nb\n6\n");
+    result_free(&r);
+    assert_fails(shell("confab log --level off"), 2, "expected error, warning, info or debug");
     assert_fails(shell("confab log 0"), 2, "'0'");
     assert_fails(shell("confab log many"), 2, "'many'");
     assert_fails(shell("XDG_STATE_HOME=/nonexistent confab log"), 1, "/nonexistent/confab/log");
