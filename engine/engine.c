@@ -130,6 +130,11 @@ void engine_forget(struct engine_client *c, uint64_t conversation, uint64_t disk
     c->engine->ops->forget(c, conversation, disk_owner);
 }
 
+bool engine_prompt(struct engine_client *c, const struct request_params *p, struct prompt_tokens *out) {
+    *out = (struct prompt_tokens){0};
+    return c->engine->ops->prompt && c->engine->ops->prompt(c, p, out);
+}
+
 bool engine_poll(struct engine_client *c, struct engine_event *out) { return queue_pop(&c->events, out); }
 bool engine_wait(struct engine_client *c, struct engine_event *out, int timeout_ms) {
     return queue_wait(&c->events, out, timeout_ms);

@@ -78,6 +78,9 @@ struct request_params {
     int n_answers; // to this one prompt, each with its own draws: a seed gives every answer another one; 0: one
     const struct sampling *samplings; // [n_answers], of each answer, taken as they are; NULL: as above
     enum reasoning reasoning;
+    // A file with the Jinja template that renders the messages in place of the model's own; NULL: none. Where it
+    // cannot, a notice says why and the model's own does.
+    const char *template_file;
     const char *const *stops; // texts that end the answer and do not become a part of it, whichever comes first
     int n_stops;
     int max_tokens; // 0: until the end token or the context's end
@@ -156,6 +159,20 @@ void engine_set_answer_sampling(struct engine_client *c, uint64_t request, int a
 void engine_focus(struct engine_client *c, uint64_t conversation);
 // Deleted: gives back pages kept for it, and removes those on the disk, of its disk_owner; 0: it has none there.
 void engine_forget(struct engine_client *c, uint64_t conversation, uint64_t disk_owner);
+
+struct prompt_token {
+    int32_t id;
+    bool special;  // a control token, such as <|im_end|>
+    char text[27]; // valid UTF-8, cut at a character; bytes that are none as "\\xe2"
+};
+struct prompt_tokens {
+    struct prompt_token *tokens;
+    int n;
+    struct status refused; // why the template was not used; STATUS_OK: it was
+};
+// The tokens that a request would start from, with those that its answers begin with; computed on the caller's thread.
+// False: this kind of engine does not tell. The caller frees out->tokens.
+bool engine_prompt(struct engine_client *c, const struct request_params *p, struct prompt_tokens *out);
 
 bool engine_poll(struct engine_client *c, struct engine_event *out);                 // false when there is none
 bool engine_wait(struct engine_client *c, struct engine_event *out, int timeout_ms); // < 0: for ever

@@ -38,6 +38,7 @@ struct engine_ops {
     // NULL where a kind has none of it.
     void (*look_at_page)(struct engine_client *c, int page);
     void (*watch)(struct engine_client *c, uint64_t request, int answer);
+    bool (*prompt)(struct engine_client *c, const struct request_params *p, struct prompt_tokens *out); // *out is zeroed
     bool (*distribution)(struct engine_client *c, const struct sampling *s, struct distribution *out);
 };
 

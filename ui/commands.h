@@ -17,6 +17,7 @@
     X(COMMAND_HELP, "help", "F1", "Screen", "toggle the help")                                                         \
     X(COMMAND_PALETTE, "palette", "Ctrl+P", "Screen", "find a command by name")                                        \
     X(COMMAND_NEW, "new", "Ctrl+N", "Chats", "new chat")                                                               \
+    X(COMMAND_PLAYGROUND, "playground", "", "Chats", "new chat without a template: the model continues the text")      \
     X(COMMAND_PREVIOUS, "previous-chat", "Alt+Up", "Chats", "go to the chat above")                                    \
     X(COMMAND_NEXT, "next-chat", "Alt+Down", "Chats", "go to the chat below")                                          \
     X(COMMAND_FIND_CHAT, "find-chat", "Alt+O", "Chats", "find a chat by its title or its text")                        \
@@ -45,6 +46,7 @@
     X(COMMAND_COPY_CHAT, "copy-to-chat", "", "Messages", "copy the chat up to the selected message to a new one")      \
     X(COMMAND_EDIT_STOP, "stop-editing", "", "Messages", "stop editing (Esc) and return to the draft")                 \
     X(COMMAND_CONTEXT, "context", "Alt+C", "Messages", "show what the model is asked with, in tokens")                 \
+    X(COMMAND_PROMPT, "prompt-tokens", "Alt+N", "Messages", "show the prompt as the model reads it, token by token")   \
     X(COMMAND_PIN, "pin", "", "Messages", "pin the message: it stays when the context is full")                        \
     X(COMMAND_FOLD, "fold", "", "Messages", "fold the message: the model sees only its beginning")                     \
     X(COMMAND_DROP, "drop", "", "Messages", "drop the message from the context, or restore it")                        \
@@ -88,9 +90,9 @@
     X(COMMAND_SLOW, "slow", "Alt+W", "Screen", "say why tokens were slow to come")                                     \
     X(COMMAND_GRAPHS, "graphs", "Alt+H", "Screen", "show throughput, latency and KV cache over time")                  \
     X(COMMAND_KV_MAP, "kv-map", "Alt+M", "Screen", "show the pages of the KV cache and what is in them")               \
+    X(COMMAND_LOG, "log", "Alt+L", "Screen", "show the log from a level on, and find words in it")                     \
     X(COMMAND_PANES, "panes", "F10", "Screen", "cycle through the presets of panes")                                   \
     X(COMMAND_MEASURE, "measure", "", "Screen", "measure this machine's limits again")                                 \
-    X(COMMAND_LOG, "log", "Alt+L", "Screen", "show the log from a level on, and find words in it")                     \
     X(COMMAND_READ, "read", "Alt+0", "Screen", "show the transcript alone, for selecting with the mouse")             \
     X(COMMAND_ASCII, "ascii", "", "Screen", "toggle plain ASCII characters")                                           \
     X(COMMAND_REDRAW, "redraw", "Ctrl+L", "Screen", "redraw the screen")                                               \

@@ -173,7 +173,9 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     const struct view_chat *chat = view_chat(v);
     const char *title = chat && chat->title && chat->title[0] ? chat->title : "New chat";
     if (bordered(f->layout)) {
-        canvas_box(f->canvas, box, 0, title, v->model_name, ROLE_BORDER);
+        char model[VIEW_WORDS];
+        snprintf(model, sizeof model, v->template ? "%s, %s" : "%s", v->model_name, v->template);
+        canvas_box(f->canvas, box, 0, title, model, ROLE_BORDER);
         draw_gauge(f, (struct rect){box.x + 2, box.y + box.height - 1, box.width - 4, 1});
     }
     bool compared = v->n_columns; // its place is theirs

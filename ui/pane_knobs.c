@@ -61,19 +61,6 @@ static void share_text(float share, char out[8]) {
     else snprintf(out, 8, percent < 99.95 ? "%.1f%%" : "%.0f%%", percent);
 }
 
-// Blanks and line ends are a part of what is drawn, so that they are to be seen.
-static void draw_token(struct view_frame *f, struct rect clip, struct style style, const char *text) {
-    int x = clip.x;
-    for (size_t at = 0, size = strlen(text), n; at < size; at += n) {
-        int width;
-        n = text_cluster(text + at, size - at, &width);
-        if (text[at] == ' ') canvas_symbol(f->canvas, clip, x++, clip.y, style, "·", '_');
-        else if (text[at] == '\n') canvas_symbol(f->canvas, clip, x++, clip.y, style, "↵", '$');
-        else if (text[at] == '\t') canvas_symbol(f->canvas, clip, x++, clip.y, style, "→", '>');
-        else x += canvas_text(f->canvas, clip, x, clip.y, style, text + at, n);
-    }
-}
-
 // The upper half is what the model says, the lower one what is drawn from.
 static void draw_bars(struct view_frame *f, struct rect r, const struct distribution_candidate *c, float most) {
     int before = (int)(c->before / most * (float)r.width + 0.5f),
@@ -98,7 +85,7 @@ static void draw_candidate(struct view_frame *f, struct rect r, const struct dis
     char before[8], after[8];
     struct style style = drawn ? view_bold(ROLE_STRONG) : view_style(cut ? ROLE_DIM : ROLE_TEXT);
     if (drawn) canvas_symbol(f->canvas, r, r.x, r.y, view_style(ROLE_ACCENT), "›", '>');
-    draw_token(f, (struct rect){r.x + 2, r.y, text - 1 - c->penalised, 1}, style, c->text);
+    view_token(f, (struct rect){r.x + 2, r.y, text - 1 - c->penalised, 1}, style, c->text);
     if (c->penalised) canvas_symbol(f->canvas, r, r.x + text, r.y, view_style(ROLE_WARN), "*", '*');
     draw_bars(f, (struct rect){r.x + text + 2, r.y, r.width - text - 2 - SHARES, 1}, c, most);
     share_text(c->before, before);
@@ -128,7 +115,7 @@ static void draw_more(struct view_frame *f, struct rect line, const struct distr
     if (at < plan->above || !(d->drawn.after > 0)) return;
     share_text(d->drawn.after, share);
     canvas_symbol(f->canvas, line, x + 2, line.y, view_style(ROLE_ACCENT), "›", '>');
-    draw_token(f, (struct rect){x + 4, line.y, line.x + line.width - x - 4 - SHARES, 1}, view_bold(ROLE_STRONG),
+    view_token(f, (struct rect){x + 4, line.y, line.x + line.width - x - 4 - SHARES, 1}, view_bold(ROLE_STRONG),
                d->drawn.text);
     canvas_print(f->canvas, line, line.x + line.width - 6, line.y, view_style(ROLE_STRONG), "%6s", share);
 }

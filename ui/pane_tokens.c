@@ -14,7 +14,7 @@ enum {
     NAME = 14,
     FIGURE = 7,
     HINTED = 4, // rows from which on there is room for what keys do
-    WORDY = 48, // columns from which on a draft is called one
+    WORDY = 48, // columns from which on there is room for the id, and for what a draft is called
 };
 
 // ---- what it does ----
@@ -110,6 +110,7 @@ static void draw_summary(struct view_frame *f, struct rect line, const struct vi
     x += canvas_print(c, line, x, line.y, view_style(ROLE_ACCENT), "%s", figure) + 2;
     if (!isnan(v->figures.entropy))
         x += canvas_print(c, line, x, line.y, view_style(ROLE_TEXT), "%.2f bits", (double)v->figures.entropy) + 2;
+    if (line.width >= WORDY) x += canvas_print(c, line, x, line.y, view_style(ROLE_DIM), "id %d", v->figures.id) + 2;
     if (v->figures.accepted && line.width >= WORDY)
         x += canvas_print(c, line, x, line.y, view_style(ROLE_ACCENT), "draft") + 2;
     char place[3 * VIEW_NUMBER];

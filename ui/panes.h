@@ -55,6 +55,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(KV_MAP, kv_map, "pages of the kv cache", COMMAND_KV_MAP)                                                         \
     X(LOG_ENTRIES, log_entries, "log", COMMAND_LOG)                                                                    \
     X(CONTEXT, context, "context", COMMAND_CONTEXT)                                                                    \
+    X(PROMPT, prompt, "prompt", COMMAND_PROMPT)                                                                        \
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
     X(COMPARE, compare, "side by side", COMMAND_COMPARE)                                                               \
     X(LINKS, links, "links", COMMAND_LINKS)                                                                            \
@@ -193,6 +194,12 @@ struct view_context {
     double rate;        // tokens read a second, lately; 0: not known
 };
 
+struct view_prompt { // what the model is asked with
+    const struct prompt_token *tokens;
+    int n_tokens;
+    const char *problem; // why there are none, or others than were wanted; NULL: none
+};
+
 struct view_column { // a version of a message, beside the others
     uint64_t id;
     const struct view_message *messages; // it, and what there is to say about it
@@ -283,6 +290,8 @@ struct screen_view {
     const struct view_node *nodes;        // all messages of the current chat, in order of their making; only while
     int n_nodes;                          // their tree is open
     const struct view_context *context;   // NULL: its pane is not open
+    const struct view_prompt *prompt;     // NULL: its pane is not open
+    const char *template;                 // of the current chat: "raw", or a file; NULL: the model's own
     const struct view_column *columns;    // the versions that are compared; only while that pane is open
     int n_columns, column;                // column: the one that the path leads through
     const struct view_message *asked;     // what they follow; NULL: nothing

@@ -13,6 +13,7 @@
 #include "ui/pane_find.h"
 #include "ui/pane_kv_map.h"
 #include "ui/pane_models.h"
+#include "ui/pane_prompt.h"
 #include "ui/screen_state.h"
 
 #define NOTICE_SECONDS        5 // that it is shown in full
@@ -39,8 +40,8 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
         if (pane_actions[p]->keeps) s->kept[p] = xcalloc(1, pane_actions[p]->keeps);
     s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path, o->worker);
     s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->kept[PANE_TOKENS] = s->kept[PANE_READ] = s->transcript = transcript_open();
-    s->stack[s->n_stack++] = PANE_COMPOSER;
     s->kept[PANE_LOG_ENTRIES] = s->kept[PANE_LOG];
+    s->stack[s->n_stack++] = PANE_COMPOSER;
     completion_open(&s->completion, o->reader);
     bind_keys(s);
     canvas_open(&s->canvas, 0, 0);
@@ -332,6 +333,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     if (!screen_has_open(s, PANE_TOKENS)) transcript_tokens_end(s->transcript);
     if (!screen_has_open(s, PANE_SEARCH)) transcript_search(s->transcript, "");
     make_layout(s, width, height);
+    if (screen_has_open(s, PANE_PROMPT)) prompt_make_room(&s->layout, v->prompt);
     begin_frame(s, v);
     for (int p = PANES_FIRST; p < PANES_END; p++)
         if (s->layout.panes[p].width) draw_pane(s, (enum pane_id)p, s->layout.panes[p]);

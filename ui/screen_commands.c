@@ -278,6 +278,8 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_LOG: toggle_pane(s, PANE_LOG_ENTRIES); return;
     case COMMAND_SETTINGS: settings_open(s, ""); return;
     case COMMAND_KNOBS: toggle_pane(s, PANE_KNOBS); return;
+    case COMMAND_PROMPT: toggle_pane(s, PANE_PROMPT); return;
+    case COMMAND_PLAYGROUND: screen_open_pane(s, PANE_PROMPT); break;
     case COMMAND_RENAME:
         dialog_ask(s, id, "Name of this chat", "Enter keeps it, Esc leaves it as it was", s->facts.title);
         return;

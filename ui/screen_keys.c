@@ -54,8 +54,10 @@ static void click(struct screen *s, const struct key *k) {
     }
 }
 
-static enum pane_id pane_under(const struct screen *s, int x, int y) {
-    if (s->n_stack > 1 && !pane_actions[screen_top(s)]->passes_on) return screen_top(s);
+static enum pane_id pane_under(const struct screen *s, int x, int y, const struct hit *h) {
+    const enum pane_id top = screen_top(s);
+    const bool on_it = h && h->pane == top && pane_actions[top]->wheel;
+    if (s->n_stack > 1 && (on_it || !pane_actions[top]->passes_on)) return top;
     for (int p = PANES_FIRST; p < PANES_END; p++)
         if (pane_actions[p]->wheel && rect_holds(s->layout.panes[p], x, y)) return (enum pane_id)p;
     return screen_has_open(s, PANE_COMPARE) ? PANE_COMPARE : PANE_CHAT;
@@ -68,8 +70,8 @@ static void mouse_input(struct screen *s, const struct key *k) {
     if (k->action == MOUSE_PRESS) {
         click(s, k);
     } else {
-        enum pane_id pane = pane_under(s, k->x, k->y);
         const struct hit *h = frame_find(&s->frame, k->x, k->y);
+        enum pane_id pane = pane_under(s, k->x, k->y, h);
         int step = k->action == MOUSE_WHEEL_UP ? -1 : 1;
         if (pane_actions[pane]->wheel_on && h && h->pane == pane) pane_actions[pane]->wheel_on(s->kept[pane], h, step);
         else if (pane_actions[pane]->wheel) pane_actions[pane]->wheel(s->kept[pane], step);

@@ -103,6 +103,18 @@ void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, 
     if (x >= from) view_figure(f, clip, x, y, label, role, value);
 }
 
+void view_token(struct view_frame *f, struct rect clip, struct style style, const char *text) {
+    int x = clip.x;
+    for (size_t at = 0, size = strlen(text), n; at < size; at += n) {
+        int width;
+        n = text_cluster(text + at, size - at, &width);
+        if (text[at] == ' ') canvas_symbol(f->canvas, clip, x++, clip.y, style, "·", '_');
+        else if (text[at] == '\n') canvas_symbol(f->canvas, clip, x++, clip.y, style, "↵", '$');
+        else if (text[at] == '\t') canvas_symbol(f->canvas, clip, x++, clip.y, style, "→", '>');
+        else x += canvas_text(f->canvas, clip, x, clip.y, style, text + at, n);
+    }
+}
+
 const char *view_words(const char *text, size_t size, char out[VIEW_WORDS]) {
     size_t n = 0;
     for (size_t i = 0; i < size && n + 1 < VIEW_WORDS; i++) {

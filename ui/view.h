@@ -90,6 +90,9 @@ int view_figure(struct view_frame *f, struct rect clip, int x, int y, const char
 void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, const char *label, enum theme_role role,
                        const char *value);
 
+// The text of a token: blanks and line ends are a part of it, so that they are to be seen.
+void view_token(struct view_frame *f, struct rect clip, struct style style, const char *text);
+
 #define VIEW_WORDS 200
 const char *view_words(const char *text, size_t size, char out[VIEW_WORDS]); // the beginning of a text in one line
 #define VIEW_NUMBER 32

@@ -41,6 +41,12 @@ void settings_follow_model(struct settings *s, const struct model_info *info) {
         if (!(s->knobs_set >> k & 1)) sampling_set(&s->sampling, k, sampling_get(&info->sampling, k));
 }
 
+bool settings_raw(const struct settings *s) { return s->raw || (s->template && !strcmp(s->template, "raw")); }
+
+const char *settings_template_file(const struct settings *s) {
+    return !s->template || settings_raw(s) || !strcmp(s->template, "own") ? NULL : s->template;
+}
+
 static char **text_field(struct settings *s, int id) { return (char **)((char *)s + setting_table[id].offset); }
 
 static struct text_list *texts_field(struct settings *s, int id) {

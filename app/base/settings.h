@@ -94,6 +94,8 @@ enum setting_place {
     X(time_limit, double, "time-limit", 0, SETTING_REAL, "SECONDS", 0, 1e6, OF_TALK | IN_SERVE,                        \
       "maximum seconds per answer (0: no limit)")                                                                      \
     X(system, char *, "system", 's', SETTING_TEXT, "TEXT", 0, 0, OF_TALK, "system prompt of every conversation")       \
+    X(template, char *, "template", 0, SETTING_TEXT, "own|raw|FILE", 0, 0, OF_TALK,                                    \
+      "chat template: own, raw (none) or a Jinja FILE (default: own)")                                                 \
     X(reasoning, int, "reasoning", 0, SETTING_CHOICE, REASONING_CHOICES, 0, 0, OF_TALK | IN_SERVE,                     \
       "reasoning mode or effort, if the model offers a choice")                                                        \
     X(overflow, int, "overflow", 0, SETTING_CHOICE, OVERFLOW_CHOICES, 0, 0, IN_CHAT | IN_FILE,                         \
@@ -165,10 +167,10 @@ enum setting_place {
     X(all, bool, "all", 0, SETTING_FLAG, NULL, 0, 0, IN_EXPORT, "export all chats")                                    \
     X(requantize, bool, "requantize", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE,                                        \
       "accept a quantised model, which loses more accuracy")                                                           \
-    X(man, char *, "man", 0, SETTING_TEXT, "TEMPLATE", 0, 0, IN_HELP, "print a manual page made from TEMPLATE")
-
     X(shown_level, int, "level", 0, SETTING_CHOICE, LOG_ENTRY_CHOICES, 0, 0, IN_LOG,                                   \
       "print only entries of this level and more serious ones")                                                        \
+    X(man, char *, "man", 0, SETTING_TEXT, "TEMPLATE", 0, 0, IN_HELP, "print a manual page made from TEMPLATE")
+
 enum setting_id {
 #define X(field, ...) SETTING_##field,
     SETTINGS(X)
@@ -202,6 +204,9 @@ struct settings settings_default(void);
 struct settings settings_of_conversation(const struct settings *s); // a copy; of the texts only OF_CONVERSATION ones
 struct settings settings_copy(const struct settings *s);            // a deep copy
 void settings_free(struct settings *s);
+
+bool settings_raw(const struct settings *s);                    // there is no template: text is continued as it is
+const char *settings_template_file(const struct settings *s); // as it was typed; NULL: the model's own, or none
 
 // Sets the knobs that the user has not set to what the model recommends.
 void settings_follow_model(struct settings *s, const struct model_info *info);

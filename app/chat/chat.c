@@ -486,6 +486,7 @@ bool chat_close(struct chat *c, struct status *st) {
     chat_editor_close(c);
     chat_attach_close(c);
     chat_settings_close(c);
+    chat_prompt_close(c);
     chat_model_close(c);
     chat_limits_close(c);
     end_unwatch();

@@ -25,6 +25,7 @@ void chat_new_or_empty(struct chat *c) {
     for (int i = 0; i < session_count(c->session); i++) { // one empty chat is enough
         struct session_chat *chat = session_chat(c->session, i);
         if (chat->conversation.count || chat->conversation.unread_rows || chat->conversation.named) continue;
+        if (chat->own_settings) continue; // it is to be another one
         chat_select(c, chat);
         return;
     }
@@ -83,7 +84,8 @@ static void command_send(struct chat *c, const struct ui_command *command) {
         return;
     }
     c->draft_at = clock_ns(); // it is none any more
-    char *message = chat_typed(text); // the screen may use its copy for what follows
+    const bool raw = settings_raw(&c->current->conversation.settings);    // blanks at its end count
+    char *message = raw ? xstrdup(text) : chat_typed(text); // the screen may use its copy for what follows
     if (c->current->editing) {
         session_edit(c->session, c->current, c->current->edited, message, strlen(message));
         chat_draft_edit_end(c, c->current);
@@ -397,6 +399,7 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_ATTACH] = chat_attach,
         [COMMAND_INSERT] = chat_insert,
         [COMMAND_NEW] = command_new,
+        [COMMAND_PLAYGROUND] = chat_playground,
         [COMMAND_PREVIOUS] = command_previous,
         [COMMAND_NEXT] = command_next,
         [COMMAND_RENAME] = command_rename,

@@ -52,8 +52,8 @@ static struct view_context_row system_row(const struct conversation *talk) {
     const int tokens = asked_system_tokens(talk);
     return (struct view_context_row){.author = "system",
                                      .role = VIEW_NOTICE,
-                                     .text = talk->settings.system,
-                                     .size = strlen(talk->settings.system),
+                                     .text = asked_system(talk),
+                                     .size = strlen(asked_system(talk)),
                                      .asked = true,
                                      .guessed = true,
                                      .tokens = tokens,
@@ -99,7 +99,7 @@ void chat_context_show(struct chat *c, struct screen_view *view) {
         return;
     }
     find(c, view->metrics);
-    const int n = c->n_path, system = talk->settings.system != NULL;
+    const int n = c->n_path, system = asked_system(talk) != NULL;
     struct view_context_row *rows = c->view_context_rows =
         xrealloc(c->view_context_rows, (size_t)(n + 1) * sizeof *c->view_context_rows);
     if (system) rows[0] = system_row(talk);

@@ -3,7 +3,7 @@
 // chat_fan_out.c (several answers at once), chat_draft.c (what a person writes), chat_editor.c (and writes elsewhere),
 // chat_attach.c (or has in a file), chat_model.c (the model that answers and those to choose from), chat_limits.c (what
 // the machine can do), chat_context.c (what the model is asked with), chat_tokens.c (tokens of answers),
-// chat_timeline.c (figures over time) and chat_view.c (what the screen shows). Nobody else includes this.
+// chat_prompt.c (the same token by token), chat_timeline.c (figures over time) and chat_view.c (what the screen shows). Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 
@@ -81,6 +81,7 @@ struct chat {
     struct chat_editor *editor; // that has the terminal; NULL: none
     struct saving *saving;      // whether it is to overwrite a file has been asked; NULL: nothing
     struct chat_attach *attach; // NULL: nothing can be attached
+    struct chat_prompt *prompt; // as the screen is shown it; NULL: not yet
     struct chat_settings *settings; // as the screen is shown them; NULL: not yet
 };
 
@@ -221,6 +222,11 @@ void chat_limits_show(const struct chat *c, const struct engine_metrics *f, stru
 
 // chat_context.c
 void chat_context_show(struct chat *c, struct screen_view *view); // where its pane is open
+
+// chat_prompt.c
+void chat_playground(struct chat *c, const struct ui_command *command);
+void chat_prompt_show(struct chat *c, struct screen_view *view);
+void chat_prompt_close(struct chat *c);
 
 // chat_timeline.c
 void chat_timeline_add(struct chat *c, const struct engine_metrics *f, uint64_t now); // after the histories

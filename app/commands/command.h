@@ -63,7 +63,7 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
       "the exports of Open WebUI and LibreChat. FILE may be - for standard input.\n",                                  \
       0, 1, 10000)                                                                                                     \
     X(log, "[LINES]", "Print the last lines of the log",                                                               \
-      "LINES: how many to print (default 40). chat, run and bench write the log; see\n"                                \
+      "LINES: how many to print (default 40). chat, run, bench and serve write it; see\n"                              \
       "--log-level.\n",                                                                                                \
       IN_LOG, 0, 1)                                                                                                    \
     X(help, "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1)

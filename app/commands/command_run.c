@@ -67,7 +67,7 @@ static uint64_t run_submit(struct engine_client *client, const struct settings *
     struct request_params params = session_request_params(s);
     params.conversation = 1;
     params.n_answers = s->answers;
-    if (s->raw) params.raw = prompt;
+    if (settings_raw(s)) params.raw = prompt;
     else params.messages = messages, params.n_messages = n;
     return engine_submit(client, &params);
 }
@@ -105,8 +105,8 @@ static int run_answers(struct engine_client *client, const struct settings *s, c
 int command_run(const struct settings *s, int n_arguments, char **arguments) {
     struct status st = {0};
     struct loaded_model m;
-    char *prompt = run_prompt(n_arguments ? arguments[0] : NULL, s->raw, &st);
-    if (prompt && !s->raw && !prompt[strspn(prompt, " \t\r\n")]) status_fail(&st, STATUS_USAGE, "the prompt is empty");
+    char *prompt = run_prompt(n_arguments ? arguments[0] : NULL, settings_raw(s), &st);
+    if (prompt && !settings_raw(s) && !prompt[strspn(prompt, " \t\r\n")]) status_fail(&st, STATUS_USAGE, "the prompt is empty");
     if (st.code) free(prompt), prompt = NULL;
     if (!prompt) return command_fail(&st);
     int result = EXIT_FAILED;

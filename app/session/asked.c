@@ -19,6 +19,10 @@ bool asked_failed(const struct conversation *talk, int message) {
 
 // ---- which messages ----
 
+const char *asked_system(const struct conversation *talk) {
+    return settings_raw(&talk->settings) ? NULL : talk->settings.system;
+}
+
 int asked_path(const struct conversation *talk, int last, int *out) {
     int n = 0;
     for (int m = last; m >= 0; m = talk->messages[m].parent) {
@@ -65,13 +69,32 @@ static void add(struct asked *p, const struct message *m) {
     p->messages[p->count++] = (struct engine_message){.role = role, .text = text, .thinking = m->thinking};
 }
 
+// The texts of a path, one behind the other, and this one.
+static char *join(struct asked *p, const struct conversation *talk, const int *path, int n, const char *text) {
+    size_t size = strlen(text), at = 0;
+    for (int i = 0; i < n; i++) size += talk->messages[path[i]].size + sizeof " " PLACE;
+    char *all = xmalloc(size + 1);
+    for (int i = 0; i < n; i++) {
+        const char *one = text_of(p, &talk->messages[path[i]]);
+        memcpy(all + at, one, strlen(one));
+        at += strlen(one);
+    }
+    strcpy(all + at, text);
+    return all;
+}
+
 struct asked asked_open_with(const struct conversation *talk, int last, const char *text) {
     int *path = xcalloc((size_t)talk->count + 1, sizeof *path);
     const int n = asked_path(talk, last, path);
     struct asked p = {.messages = xcalloc(2 * (size_t)n + 2, sizeof *p.messages),
                       .made = xcalloc(2 * (size_t)n + 2, sizeof(char *))};
-    if (talk->settings.system)
-        p.messages[p.count++] = (struct engine_message){.role = "system", .text = talk->settings.system};
+    if (settings_raw(&talk->settings)) {
+        p.raw = join(&p, talk, path, n, text ? text : "");
+        free(path);
+        return p;
+    }
+    if (asked_system(talk))
+        p.messages[p.count++] = (struct engine_message){.role = "system", .text = asked_system(talk)};
     for (int i = 0; i < n; i++) add(&p, &talk->messages[path[i]]);
     if (text) add(&p, &(struct message){.role = MESSAGE_USER, .text = (char *)text, .size = strlen(text)});
     free(path);
@@ -86,6 +109,7 @@ void asked_close(struct asked *p) {
     for (int i = 0; i < p->n_made; i++) free(p->made[i]);
     free(p->made);
     free(p->messages);
+    free(p->raw);
 }
 
 // ---- tokens ----
@@ -96,7 +120,7 @@ int asked_guess(size_t bytes) {
 }
 
 int asked_system_tokens(const struct conversation *talk) {
-    return talk->settings.system ? asked_guess(strlen(talk->settings.system)) : 0;
+    return asked_system(talk) ? asked_guess(strlen(asked_system(talk))) : 0;
 }
 
 int asked_tokens(const struct conversation *talk, int message, enum message_use use, bool *guessed) {

@@ -2,7 +2,7 @@
 // (conversation.h), and how many tokens they take.
 //
 // Templates want user and model to take turns. Questions that follow each other are asked as one, and an answer whose
-// question is left out gets a "[...]" in its place.
+// question is left out gets a "[...]" in its place. In a chat without a template all texts are one, as they are.
 #ifndef CONFAB_APP_ASKED_H
 #define CONFAB_APP_ASKED_H
 
@@ -12,6 +12,7 @@
 // Texts are borrowed from the conversation but for those that were made.
 struct asked {
     struct engine_message *messages;
+    char *raw; // in place of messages, in a chat without a template
     char **made;
     int count, n_made;
 };
@@ -25,6 +26,7 @@ void asked_close(struct asked *p);
 // Those of the path to `last` that asked_open takes up, first message first, into out [count]; returns how many.
 int asked_path(const struct conversation *talk, int last, int *out);
 int asked_messages(const struct conversation *talk, int last); // how many alone
+const char *asked_system(const struct conversation *talk);     // the system prompt before them; NULL: none
 
 // The answer failed with nothing generated: it is left out, and its question.
 bool asked_failed(const struct conversation *talk, int message);

@@ -174,6 +174,10 @@ void session_set_sampling(struct session *s, struct session_chat *chat, const st
 void session_read_ahead(struct session *s, struct session_chat *chat, int parent, const char *text, bool settled);
 // Finds out how much of the path the engine has cached; SESSION_CHANGED follows. False: not now.
 bool session_find(struct session *s, struct session_chat *chat);
+// The tokens of what is asked, on this thread; the caller frees out->tokens. False: they are not to be had now.
+struct asked;
+bool session_prompt(struct session *s, const struct conversation *talk, const struct asked *asked,
+                    struct prompt_tokens *out);
 // What happens where the context is full, if nothing is left out by itself: the question at the end of the path is
 // asked again, without the oldest messages. False: there is none.
 bool session_make_room(struct session *s, struct session_chat *chat);

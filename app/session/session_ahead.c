@@ -65,6 +65,13 @@ void session_read_ahead(struct session *s, struct session_chat *chat, int parent
                                       .text = words};
 }
 
+bool session_prompt(struct session *s, const struct conversation *talk, const struct asked *asked,
+                    struct prompt_tokens *out) {
+    const struct request_params params = session_request_with(s, talk, asked);
+    *out = (struct prompt_tokens){0};
+    return s->client && engine_prompt(s->client, &params, out);
+}
+
 bool session_find(struct session *s, struct session_chat *chat) {
     const struct conversation *talk = &chat->conversation;
     const int last = conversation_last(talk);

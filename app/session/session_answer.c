@@ -41,6 +41,7 @@ static int room_for(const struct session *s, const struct session_answer *a, con
 struct request_params session_request_params(const struct settings *s) {
     return (struct request_params){.sampling = s->sampling,
                                    .reasoning = (enum reasoning)s->reasoning,
+                                   .template_file = settings_template_file(s),
                                    .stops = (const char *const *)s->stops.texts,
                                    .n_stops = s->stops.count,
                                    .max_tokens = s->max_tokens,
@@ -52,6 +53,7 @@ struct request_params session_request_with(const struct session *s, const struct
     struct request_params params = session_request_params(&talk->settings);
     params.conversation = talk->id;
     params.disk_owner = session_disk_owner(s, talk);
+    params.raw = asked->raw;
     params.messages = asked->messages;
     params.n_messages = asked->count;
     return params;

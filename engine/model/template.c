@@ -116,9 +116,10 @@ static json_t *context_of(const struct model_file *m, const struct engine_messag
     return context;
 }
 
-static bool render(const struct model_file *m, const struct engine_message *messages, size_t count,
-                   enum reasoning reasoning, struct prompt *out, struct status *st) {
-    struct jinja_input input = {.template = m->template};
+static bool render(const struct model_file *m, const struct jinja_template *template,
+                   const struct engine_message *messages, size_t count, enum reasoning reasoning, struct prompt *out,
+                   struct status *st) {
+    struct jinja_input input = {.template = template};
     if (!read_now(NULL, &input.now, st)) return false;
     json_t *context = context_of(m, messages, count, reasoning);
     input.context = context;
@@ -127,31 +128,34 @@ static bool render(const struct model_file *m, const struct engine_message *mess
     return done;
 }
 
-static bool render_folded(const struct model_file *m, const struct engine_message *messages, size_t count,
-                          enum reasoning reasoning, struct prompt *out, struct status *st) {
+static bool render_folded(const struct model_file *m, const struct jinja_template *template,
+                          const struct engine_message *messages, size_t count, enum reasoning reasoning,
+                          struct prompt *out, struct status *st) {
     struct engine_message *folded = xcalloc(count, sizeof *folded);
     char *text = xasprintf("%s\n\n%s", messages[0].text, messages[1].text);
     memcpy(folded, messages + 1, (count - 1) * sizeof *folded);
     folded[0].text = text;
-    bool done = render(m, folded, count - 1, reasoning, out, st);
+    bool done = render(m, template, folded, count - 1, reasoning, out, st);
     free(text);
     free(folded);
     return done;
 }
 
-bool template_prompt(const struct model_file *m, const struct engine_message *messages, size_t count,
-                     enum reasoning reasoning, struct prompt *out, struct status *st) {
+bool template_prompt(const struct model_file *m, const struct jinja_template *template,
+                     const struct engine_message *messages, size_t count, enum reasoning reasoning, struct prompt *out,
+                     struct status *st) {
     if (!reasoning_fits(&m->info, reasoning)) reasoning = REASONING_AUTO;
-    if (render(m, messages, count, reasoning, out, st)) return true;
+    if (render(m, template, messages, count, reasoning, out, st)) return true;
     bool foldable = count > 1 && !strcmp(messages[0].role, "system") && !strcmp(messages[1].role, "user");
-    return foldable && st->code == STATUS_UNSUPPORTED && render_folded(m, messages, count, reasoning, out, st);
+    return foldable && st->code == STATUS_UNSUPPORTED && render_folded(m, template, messages, count, reasoning, out, st);
 }
 
 bool template_works(const struct model_file *m, struct status *st) {
     static const struct engine_message messages[] = {
         {.role = "user", .text = "Hi"}, {.role = "assistant", .text = "Hello"}, {.role = "user", .text = "Bye"}};
     struct prompt prompt;
-    bool done = template_prompt(m, messages, sizeof messages / sizeof *messages, REASONING_AUTO, &prompt, st);
+    bool done =
+        template_prompt(m, m->template, messages, sizeof messages / sizeof *messages, REASONING_AUTO, &prompt, st);
     if (done) prompt_free(&prompt);
     return done;
 }

@@ -1,4 +1,5 @@
 // Clients of the local engine, on their threads: they push commands, and read metrics and what they watch.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,39 @@ static bool local_distribution(struct engine_client *client, const struct sampli
     return c->watch && watch_explain(c->watch, ((struct local_engine *)client->engine)->file->tokenizer, s, out);
 }
 
+// As much as fits; bytes that are not characters as numbers: a token may be a part of one.
+static void prompt_text(struct span piece, char *out, size_t size) {
+    size_t n = 0;
+    for (size_t at = 0, used; at < piece.size; at += used) {
+        uint32_t code;
+        char shown[5] = "";
+        used = utf8_decode(piece.data + at, piece.size - at, &code);
+        if (code != UTF8_REPLACEMENT) memcpy(shown, piece.data + at, used);
+        else used = 1, snprintf(shown, sizeof shown, "\\x%02x", piece.data[at] & 0xffu);
+        if (n + strlen(shown) >= size) break;
+        memcpy(out + n, shown, strlen(shown));
+        n += strlen(shown);
+    }
+    out[n] = 0;
+}
+
+static bool local_prompt(struct engine_client *client, const struct request_params *p, struct prompt_tokens *out) {
+    const struct model_file *file = ((struct local_engine *)client->engine)->file;
+    struct encoding e = {.source = prompt_source_copy(p)};
+    encoding_run(&e, file);
+    out->tokens = xcalloc(e.tokens.count + 1, sizeof *out->tokens);
+    for (; out->n < (int)e.tokens.count; out->n++) {
+        struct prompt_token *t = &out->tokens[out->n];
+        const struct span piece = tokenizer_piece(file->tokenizer, e.tokens.ids[out->n], true);
+        t->id = e.tokens.ids[out->n];
+        t->special = piece.size && !tokenizer_piece(file->tokenizer, t->id, false).size;
+        prompt_text(piece, t->text, sizeof t->text);
+    }
+    out->refused = e.outcome.refused;
+    encoding_free(&e);
+    return true;
+}
+
 static bool local_logits(struct engine *e, const int32_t *ids, int n, float *out, struct status *st) {
     struct logits_job job = {.text = {.ids = ids, .n = n, .out = out}, .st = st};
     bool ok;
@@ -169,4 +203,5 @@ const struct engine_ops local_engine_ops = {.name = "local",
                                             .metrics = local_metrics,
                                             .look_at_page = local_look_at_page,
                                             .watch = local_watch,
+                                            .prompt = local_prompt,
                                             .distribution = local_distribution};

@@ -161,11 +161,14 @@ static void on_moved(void *context, const char *message) {
 
 // ---- commands, on the engine's thread ----
 
-static void tell_refusal(struct local_engine *e, const struct local_request *r, const struct status *refused) {
+static void tell_refusal(struct local_engine *e, const struct local_request *r, const struct prompt_outcome *outcome) {
     char text[512];
-    snprintf(text, sizeof text,
-             "the model's own chat template refuses this conversation (%.300s); confab's for %s is used instead",
-             refused->text, chat_template_name(e->file->chat_template));
+    if (outcome->refused_file)
+        snprintf(text, sizeof text, "%.400s; the model's own chat template is used instead", outcome->refused.text);
+    else
+        snprintf(text, sizeof text,
+                 "the model's own chat template refuses this conversation (%.300s); confab's for %s is used instead",
+                 outcome->refused.text, chat_template_name(e->file->chat_template));
     log_warning("engine", "%s: %s", e->file->info.name, text);
     tell_notice(r, text);
 }
@@ -174,7 +177,7 @@ static void schedule(struct local_engine *e, struct local_request *r) {
     struct encoding *done = &r->encoding;
     const struct prompt_outcome outcome = done->outcome;
     const uint64_t forgotten = r->forgotten ? r->request.conversation : 0;
-    if (outcome.refused.code != STATUS_OK) tell_refusal(e, r, &outcome.refused);
+    if (outcome.refused.code != STATUS_OK) tell_refusal(e, r, &outcome);
     r->scheduled = true;
     struct answer_params answer = {.tokenizer = e->file->tokenizer,
                                    .channels = &e->file->channels,

@@ -5,7 +5,11 @@
 #include <time.h>
 
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
+#include "engine/base/reader.h"
 #include "engine/model/template.h"
+
+#define TEMPLATE_LIMIT (1u << 20)
 
 static int32_t *copy_ids(const int32_t *ids, int n) {
     int32_t *copy = xmalloc((size_t)n * sizeof *copy);
@@ -23,6 +27,7 @@ struct prompt_source prompt_source_copy(const struct request_params *p) {
         s.n_messages = (size_t)p->n_messages;
         s.messages = xcalloc(s.n_messages, sizeof *s.messages);
         s.reasoning = p->reasoning;
+        s.template_file = p->template_file ? xstrdup(p->template_file) : NULL;
         for (size_t i = 0; i < s.n_messages; i++) {
             const struct engine_message *m = &p->messages[i];
             s.messages[i] = (struct engine_message){.role = xstrdup(m->role),
@@ -40,6 +45,7 @@ void prompt_source_free(struct prompt_source *s) {
         free((char *)s->messages[i].thinking);
     }
     free(s->messages);
+    free(s->template_file);
     free(s->raw);
     free(s->ids);
     free(s->begun);
@@ -64,16 +70,45 @@ static struct prompt render_kind(const struct model_file *m, const struct prompt
     return prompt;
 }
 
+// By a template of the person's. *kind: as far as it is known.
+static bool render_file(const struct model_file *m, const struct prompt_source *source, struct prompt *out,
+                        enum chat_template_kind *kind, struct status *st) {
+    size_t size;
+    char *path = path_expand(source->template_file), *text = file_read_regular(path, TEMPLATE_LIMIT, &size, st);
+    struct jinja_template *parsed = text ? jinja_compile((struct span){text, size}, st) : NULL;
+    const bool done =
+        parsed && template_prompt(m, parsed, source->messages, source->n_messages, source->reasoning, out, st);
+    if (done) *kind = chat_template_recognise((struct span){text, size}), *st = (struct status){0};
+    else if (text) status_prefix(st, "%s", path);
+    jinja_template_free(parsed);
+    free(text), free(path);
+    return done;
+}
+
+// By the model's own template, or as its kind has it.
+static bool render_own(const struct model_file *m, const struct prompt_source *source, struct prompt *out,
+                       struct status *st) {
+    *st = m->template_status;
+    const bool own = m->template && st->code == STATUS_OK &&
+                     template_prompt(m, m->template, source->messages, source->n_messages, source->reasoning, out, st);
+    if (own) *st = (struct status){0};
+    else *out = render_kind(m, source);
+    return own;
+}
+
 static void encode_messages(const struct model_file *m, const struct prompt_source *source, struct token_list *list,
                             struct prompt_outcome *outcome) {
     struct prompt prompt;
-    outcome->refused = m->template_status;
-    bool own = m->template && outcome->refused.code == STATUS_OK &&
-               template_prompt(m, source->messages, source->n_messages, source->reasoning, &prompt, &outcome->refused);
-    if (!own) prompt = render_kind(m, source);
-    else outcome->refused = (struct status){0};
-    bool known = !own || m->chat_template != CHAT_TEMPLATE_NONE;
-    outcome->template_stop = known ? chat_template_stop(m->chat_template) : NULL;
+    struct status refused;
+    enum chat_template_kind kind = m->chat_template;
+    bool own = source->template_file && render_file(m, source, &prompt, &kind, &outcome->refused);
+    outcome->refused_file = source->template_file && !own;
+    if (!own) {
+        own = render_own(m, source, &prompt, &refused);
+        if (!outcome->refused_file) outcome->refused = refused;
+    }
+    bool known = !own || kind != CHAT_TEMPLATE_NONE;
+    outcome->template_stop = known ? chat_template_stop(kind) : NULL;
     outcome->opens_thinking = channel_opened(&m->channels, &prompt);
     prompt_encode(&prompt, m->tokenizer, list);
     prompt_free(&prompt);

@@ -10,6 +10,7 @@ struct prompt_source {
     struct engine_message *messages; // or
     size_t n_messages;
     enum reasoning reasoning; // of messages
+    char *template_file;      // likewise; NULL: the model's own template
     char *raw;                // or
     int32_t *ids;
     int n_ids;
@@ -23,8 +24,9 @@ void prompt_source_free(struct prompt_source *source);
 
 // What became of it; all but n_begun is of messages, and zeroed otherwise.
 struct prompt_outcome {
-    struct status refused; // the file's own template cannot be run, or not over these messages: what is used instead is
-                           // its kind's rendering
+    struct status refused; // a template cannot be run, or not over these messages: in place of the model's own its
+                           // kind's rendering is used,
+    bool refused_file;     // or, where this is so, in place of the template_file the model's own
     const char *template_stop; // the text that ends the turns of the template used; NULL: none is known
     bool opens_thinking;       // the answer begins inside the thinking
     size_t n_begun;            // of the ids, the last: how the answer begins

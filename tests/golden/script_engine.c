@@ -226,7 +226,7 @@ static struct script_request *request_running(const struct engine *e, uint64_t c
 }
 
 static char *prompt_text(const struct request_params *p) {
-    char *text = xstrdup("");
+    char *text = xstrdup(p->raw ? p->raw : "");
     for (int i = 0; i < p->n_messages; i++) {
         const char *thinking = p->messages[i].thinking;
         char *longer = xasprintf("%s%s: %s%s%s%s\n", text, p->messages[i].role, thinking ? "(" : "",
@@ -413,6 +413,38 @@ static bool script_distribution(struct engine_client *c, const struct sampling *
     return true;
 }
 
+static void add_prompt_token(struct prompt_tokens *out, const char *text, size_t size, bool special) {
+    struct prompt_token *t;
+    out->tokens = xrealloc(out->tokens, ((size_t)out->n + 1) * sizeof *out->tokens);
+    t = &out->tokens[out->n++];
+    *t = (struct prompt_token){.special = special};
+    snprintf(t->text, sizeof t->text, "%.*s", (int)size, text);
+    for (const char *at = t->text; *at; at++) t->id = (31 * t->id + *at) % (special ? 100 : 32000);
+}
+
+// A token is a word with the blank before it, a blank alone, or what stands between "<|" and "|>".
+static void add_prompt_words(struct prompt_tokens *out, const char *text, bool special) {
+    for (size_t n; *text; text += n) {
+        const char *end = special && !strncmp(text, "<|", 2) ? strstr(text, "|>") : NULL;
+        n = end ? (size_t)(end + 2 - text) : 1 + strcspn(text + 1, special ? " \n<" : " \n");
+        add_prompt_token(out, text, n, end);
+    }
+}
+
+static bool script_prompt(struct engine_client *c, const struct request_params *p, struct prompt_tokens *out) {
+    (void)c;
+    if (p->raw) add_prompt_words(out, p->raw, true);
+    for (int i = 0; i < p->n_messages; i++) {
+        add_prompt_words(out, "<|start|>", true);
+        add_prompt_words(out, p->messages[i].role, false);
+        add_prompt_words(out, p->messages[i].text, false);
+        add_prompt_words(out, "<|end|>", true);
+    }
+    if (p->n_messages) add_prompt_words(out, "<|start|>assistant", true);
+    if (p->template_file) status_fail(&out->refused, STATUS_IO, "%s: No such file or directory", p->template_file);
+    return true;
+}
+
 static const struct engine_ops script_engine = {.name = "scripted",
                                                 .close = script_close,
                                                 .client_open = script_client_open,
@@ -424,6 +456,7 @@ static const struct engine_ops script_engine = {.name = "scripted",
                                                 .forget = script_forget,
                                                 .metrics = script_metrics,
                                                 .look_at_page = script_look_at_page,
+                                                .prompt = script_prompt,
                                                 .distribution = script_distribution};
 
 static struct engine *open_engine(struct model_file *m, const struct engine_params *p, struct status *st) {

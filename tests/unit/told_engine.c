@@ -15,7 +15,7 @@ static struct engine_client *told_client_open(struct engine *e, struct status *s
 static uint64_t told_submit(struct engine_client *c, const struct request_params *p) {
     char *prompt = p->read_ahead ? engine.ahead : engine.prompt;
     (void)c;
-    prompt[0] = 0;
+    snprintf(prompt, sizeof engine.prompt, "%s", p->raw ? p->raw : "");
     for (int i = 0; i < p->n_messages; i++) {
         size_t used = strlen(prompt);
         const char *thinking = p->messages[i].thinking ? p->messages[i].thinking : "";
@@ -28,6 +28,7 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     engine.n_begun = p->n_begun;
     assert(p->n_begun <= TOLD_MOST && p->n_answers <= TOLD_MOST);
     for (int i = 0; i < p->n_begun; i++) engine.begun[i] = p->begun[i];
+    snprintf(engine.template_file, sizeof engine.template_file, "%s", p->template_file ? p->template_file : "");
     snprintf(engine.begun_text, sizeof engine.begun_text, "%s", p->begun_text ? p->begun_text : "");
     for (int i = 0; i < p->n_answers; i++) engine.samplings[i] = p->samplings ? p->samplings[i] : p->sampling;
     engine.conversation = p->conversation;

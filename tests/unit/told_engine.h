@@ -15,12 +15,13 @@ struct told_engine {
     uint64_t cancelled[TOLD_MOST], changed[TOLD_MOST];     // requests
     int n_cancelled, n_changed;
     int cancelled_answer, changed_answer; // of the last of them
-    char prompt[4096];                    // of the last request: "role: thinking/text|role: text|"
+    char prompt[4096];                    // of the last request: "role: thinking/text|role: text|", or raw
     char stops[256];                      // "stop|stop|"
     int32_t begun[TOLD_MOST];             // likewise, with its text behind
     int n_begun;
     char begun_text[256];
     enum reasoning reasoning;
+    char template_file[64]; // "": none
     int max_tokens, n_answers, room;
     struct sampling sampling, new_sampling; // of the last request; of the last change
     struct sampling samplings[TOLD_MOST];   // of each of its answers

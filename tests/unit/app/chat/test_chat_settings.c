@@ -52,6 +52,44 @@ static void test_a_chat_has_settings_of_its_own(void **state) {
     assert_int_equal(engine.max_tokens, 7);
 }
 
+// Its texts are one, as they are, whatever else the settings say.
+static void test_a_chat_without_a_template_is_continued(void **state) {
+    (void)state;
+    act(COMMAND_SEND, -1, "q");
+    act(COMMAND_PLAYGROUND, -1, NULL);
+    assert_string_equal(screen.status, "template is now raw in this chat, with the next answer");
+    assert_string_equal(screen.view.template, "raw");
+    act(COMMAND_PLAYGROUND, -1, NULL); // it is one already
+    act(COMMAND_SETTINGS, OF_CHAT, "system Be brief.");
+    act(COMMAND_SEND, -1, "Once \n");
+    assert_string_equal(engine.prompt, "Once \n");
+    say(2, 2, "upon");
+    end(2, 2, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_SEND, -1, " a");
+    assert_string_equal(engine.prompt, "Once \nupon a");
+    end(2, 3, REQUEST_FINISHED, FINISH_END, "");
+    act(COMMAND_NEW, -1, NULL);
+    assert_null(screen.view.template);
+    act(COMMAND_PLAYGROUND, -1, NULL);
+    act(COMMAND_NEW, -1, NULL); // not that one, though it is empty
+    assert_null(screen.view.template);
+    act(COMMAND_SETTINGS, OF_CHAT, "template /some/where/x.jinja");
+    assert_string_equal(screen.view.template, "x.jinja");
+    act(COMMAND_SEND, -1, "r");
+    assert_string_equal(engine.prompt, "user: r|");
+    assert_string_equal(engine.template_file, "/some/where/x.jinja");
+    act(COMMAND_SETTINGS, OF_CHAT, "template own");
+    assert_null(screen.view.template);
+    assert_true(close_chat()); // and keeps them
+    open_chat();
+    int raw = 0;
+    for (int i = 0; i < 3; i++) {
+        act(COMMAND_NEXT, i, NULL);
+        raw += screen.view.template && !strcmp(screen.view.template, "raw");
+    }
+    assert_int_equal(raw, 1);
+}
+
 static void test_the_configuration_keeps_what_else_is_in_it(void **state) {
     (void)state;
     FILE *f = fopen(config_path, "w");
@@ -150,6 +188,7 @@ static void test_the_model_is_loaded_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        CHAT_TEST(test_a_chat_without_a_template_is_continued),
         CHAT_TEST(test_a_chat_has_settings_of_its_own), CHAT_TEST(test_the_configuration_keeps_what_else_is_in_it),
         CHAT_TEST(test_what_is_wrong_changes_nothing),  CHAT_TEST(test_the_screen_is_shown_both_values),
         CHAT_TEST(test_prompts_and_presets_are_kept_under_names), CHAT_TEST(test_the_model_is_loaded_again),

@@ -269,12 +269,15 @@ static void test_a_prompt_may_come_through_a_pipe(void **state) {
     struct result a = shell("printf 'Once upon' | confab run --raw --temp 0 -n 8");
     struct result b = shell("confab run --raw --temp 0 -n 8 'Once upon'");
     struct result c = shell("printf ' upon' | confab run --raw --temp 0 -n 8 Once");
+    struct result d = shell("printf ' upon' | confab run --template raw --temp 0 -n 8 Once");
     assert_int_equal(a.status, 0);
     assert_string_equal(a.output, b.output);
     assert_string_equal(a.output, c.output);
+    assert_string_equal(a.output, d.output);
     result_free(&a);
     result_free(&b);
     result_free(&c);
+    result_free(&d);
 }
 
 static void test_an_answer_ends_at_a_stop_text(void **state) {

@@ -288,6 +288,32 @@ static void test_the_engine_closes_meanwhile(void **state) {
     sem_post(&gate);
 }
 
+// On the caller's thread, without the encoder: that one may be busy.
+static void test_the_tokens_of_a_prompt_are_told_at_once(void **state) {
+    (void)state;
+    struct prompt_tokens told;
+    const struct request_params p = {.conversation = 2, .raw = "hello \xf0\x9f\xa7\x84</s>"};
+    ask_gated(1, 1);
+    assert_true(engine_prompt(client, &p, &told));
+    sem_post(&gate);
+    assert_true(told.n > 3);
+    assert_true(told.tokens[0].special);
+    assert_string_equal(told.tokens[0].text, "<s>");
+    assert_string_equal(told.tokens[told.n - 1].text, "</s>");
+    assert_true(told.tokens[told.n - 1].special);
+    size_t count;
+    int32_t *ids = model_file_tokenize(file, p.raw, strlen(p.raw), true, &count);
+    assert_int_equal(told.n, count + 1);
+    char text[256] = "";
+    for (int i = 1; i < told.n; i++) {
+        assert_int_equal(told.tokens[i].id, ids[i - 1]);
+        if (i < told.n - 1) assert_false(told.tokens[i].special);
+        strcat(text, told.tokens[i].text);
+    }
+    assert_string_equal(text, " hello \\xf0\\x9f\\xa7\\x84</s>"); // by bytes
+    free(told.tokens), free(ids);
+}
+
 #define ENCODING_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -301,6 +327,7 @@ int main(void) {
         ENCODING_TEST(test_sampling_can_be_changed_meanwhile),
         ENCODING_TEST(test_what_is_forgotten_meanwhile_is_not_kept),
         ENCODING_TEST(test_logits_wait_for_nobody),
+        ENCODING_TEST(test_the_tokens_of_a_prompt_are_told_at_once),
         ENCODING_TEST(test_a_client_goes_meanwhile),
         ENCODING_TEST(test_the_engine_closes_meanwhile),
     };

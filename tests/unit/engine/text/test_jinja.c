@@ -15,6 +15,7 @@
 #include "engine/text/jinja.h"
 #include "tests/unit/jinja_cases.h"
 #include "tests/unit/shared_files.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -537,6 +538,52 @@ static void marks_in_messages_are_text(void **state) {
     close_tiny(&t);
 }
 
+// With a template of a file; what the file says is written to one first, unless it is NULL.
+static struct prompt_outcome outcome_with_file(const char *template, const char *file, char **text) {
+    static const char *folder;
+    if (!folder) folder = temporary_folder_make();
+    if (file) temporary_folder_write(folder, "own.jinja", file);
+    char *path = xasprintf("%s/%s", folder, file ? "own.jinja" : "none.jinja");
+    struct tiny_file t = open_tiny((struct tiny_model_options){.pre = "qwen2", .chat_template = template});
+    const struct request_params params = {.messages = said, .n_messages = 2, .template_file = path};
+    struct prompt_source source = prompt_source_copy(&params);
+    struct token_list list = {0};
+    struct prompt_outcome outcome;
+    size_t size;
+    prompt_source_encode(t.file, &source, &list, &outcome);
+    *text = tokenizer_decode(t.file->tokenizer, list.ids, list.count, true, &size);
+    (*text)[size] = 0;
+    free(list.ids), free(path);
+    prompt_source_free(&source);
+    close_tiny(&t);
+    return outcome;
+}
+
+static void a_file_replaces_the_models_own_template(void **state) {
+    (void)state;
+    static const char own[] = "own {{ messages[1].content }}";
+    static const struct {
+        const char *file, *expected, *refused; // NULL: it is not
+        const char *stop;
+    } cases[] = {
+        {"[{{ messages[0].content }}|{{ messages[1].content }}]", "[Be brief.|Hello world]", NULL, NULL},
+        {"<|im_start|>{{ messages[1].content }}", "<|im_start|>Hello world", NULL, "<|im_end|>"},
+        {"{% if x", "own Hello world", "own.jinja: line 1", NULL},
+        {"{{ raise_exception('not so') }}", "own Hello world", "own.jinja: not so", NULL},
+        {NULL, "own Hello world", "none.jinja: No such file or directory", NULL},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text;
+        const struct prompt_outcome outcome = outcome_with_file(own, cases[i].file, &text);
+        assert_string_equal(text, cases[i].expected);
+        assert_int_equal(outcome.refused_file, cases[i].refused != NULL);
+        if (cases[i].refused) assert_non_null(strstr(outcome.refused.text, cases[i].refused));
+        else assert_int_equal(outcome.refused.code, STATUS_OK);
+        assert_string_equal(outcome.template_stop ? outcome.template_stop : "", cases[i].stop ? cases[i].stop : "");
+        free(text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expressions_match_jinja2),
@@ -560,6 +607,7 @@ int main(void) {
         cmocka_unit_test(a_rejected_system_text_moves_to_the_user_message),
         cmocka_unit_test(a_rejected_template_is_replaced),
         cmocka_unit_test(marks_in_messages_are_text),
+        cmocka_unit_test(a_file_replaces_the_models_own_template),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, temporary_folder_teardown);
 }
