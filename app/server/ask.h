@@ -15,8 +15,15 @@ struct ask {
     int n_stops;
     struct engine_message *messages; // owned; role and text borrowed unless `parts` has them
     int n_messages;
+    const char *prompt; // NULL: none, or ids
+    const char *system; // before it
+    bool raw;           // the prompt is continued, not answered
+    int32_t *ids;       // owned
+    int n_ids;
+    bool echo;    // it is a part of the answer
     char **parts; // owned: texts that were put together
     int n_parts;
+    bool special; // tokens that are written out in a text are meant
     bool stream, with_usage;
     bool logprobs;
     int top_logprobs;

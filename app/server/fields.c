@@ -26,7 +26,7 @@ bool refuse(struct refusal *r, int status, const char *field, const char *format
 
 void ask_free(struct ask *a) {
     for (int i = 0; i < a->n_parts; i++) free(a->parts[i]);
-    free(a->parts), free(a->messages), free(a->stops);
+    free(a->parts), free(a->messages), free(a->stops), free(a->ids);
     *a = (struct ask){0};
 }
 
@@ -72,9 +72,9 @@ static bool read_knob(const json_t *value, const struct field *f, struct samplin
 }
 
 static bool is_nothing(const json_t *value) {
-    const bool none = json_is_string(value) && !strcmp(json_string_value(value), "none");
-    return json_is_false(value) || none || (json_is_array(value) && !json_array_size(value)) ||
-           (json_is_object(value) && !json_object_size(value));
+    const char *text = json_string_value(value);
+    return json_is_false(value) || (text && (!*text || !strcmp(text, "none"))) ||
+           (json_is_array(value) && !json_array_size(value)) || (json_is_object(value) && !json_object_size(value));
 }
 
 static bool read_field(const json_t *value, const struct field *f, struct ask *a, struct refusal *r) {
@@ -205,20 +205,27 @@ static const char *read_role(const json_t *role, const char *field, struct refus
     return NULL;
 }
 
+static const char *read_thinking(const json_t *message) {
+    const char *text = json_string_value(json_object_get(message, "reasoning_content"));
+    return text ? text : json_string_value(json_object_get(message, "thinking"));
+}
+
 static bool read_message(const json_t *message, size_t place, struct ask *a, struct refusal *r) {
+    static const char *const refused[] = {"tool_calls", "function_call", "images", "audio"};
     char field[64];
     struct engine_message *m = &a->messages[a->n_messages++];
     snprintf(field, sizeof field, "messages[%zu]", place);
     if (!json_is_object(message)) return wrong_type(r, field, "an object", message);
-    const json_t *calls = json_object_get(message, "tool_calls"),
-                 *thinking = json_object_get(message, "reasoning_content");
-    if (calls && !json_is_null(calls) && !is_nothing(calls))
-        return refuse(r, BAD_REQUEST, field, "tool calls are not supported");
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const json_t *value = json_object_get(message, refused[i]);
+        snprintf(field, sizeof field, "messages[%zu].%s", place, refused[i]);
+        if (value && !json_is_null(value) && !is_nothing(value)) return refuse(r, BAD_REQUEST, field, "not supported");
+    }
     snprintf(field, sizeof field, "messages[%zu].role", place);
     m->role = read_role(json_object_get(message, "role"), field, r);
     snprintf(field, sizeof field, "messages[%zu].content", place);
     m->text = m->role ? read_content(json_object_get(message, "content"), field, a, r) : NULL;
-    m->thinking = json_string_value(thinking);
+    m->thinking = read_thinking(message);
     return m->text;
 }
 

@@ -15,7 +15,7 @@ enum field_kind {
     FIELD_TEXT,    // const char * at `place`
     FIELD_READ,    // `read` does it
     FIELD_IGNORED, // of no consequence here, whatever it is
-    FIELD_REFUSED, // unless it is nothing: null, false, "none", an empty list or object
+    FIELD_REFUSED, // unless it is nothing: null, false, "", "none", an empty list or object
 };
 
 struct field {

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "app/server/server_state.h"
+#include "engine/base/clock.h"
 
 static void generation_free(struct generation *g) {
     struct generation **at = &g->server->generations;
@@ -17,11 +18,18 @@ static void generation_free(struct generation *g) {
     }
     g->server->n_answers -= g->n_open;
     free(g->answers);
+    free(g->echo);
     free(g);
 }
 
 void generations_free(struct server *s) {
     while (s->generations) generation_free(s->generations);
+}
+
+static void abandon(void *owner) {
+    struct generation *g = owner;
+    g->exchange = NULL;
+    engine_cancel(g->model->client, g->request);
 }
 
 void generation_begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
@@ -33,23 +41,20 @@ void generation_begin(struct server *s, struct exchange *x, const struct reply_f
                              .form = form,
                              .model = m,
                              .created = (int64_t)time(NULL),
+                             .submitted = clock_ns(),
                              .stream = a->stream,
                              .with_usage = a->with_usage,
                              .logprobs = a->logprobs,
                              .top_logprobs = a->top_logprobs,
+                             .echo = a->echo ? xstrdup(a->prompt) : NULL,
                              .n_answers = n,
                              .n_open = n,
                              .answers = xcalloc((size_t)n, sizeof *g->answers),
                              .next = s->generations};
     s->generations = g;
     s->n_answers += n;
-    x->owner = g;
+    x->owner = g, x->gone = abandon;
     g->request = engine_submit(m->client, p);
-}
-
-void generation_abandon(struct generation *g) {
-    g->exchange = NULL;
-    engine_cancel(g->model->client, g->request);
 }
 
 // ---- logprobs ----
@@ -84,6 +89,9 @@ static void begin_stream(struct generation *g) {
 
 static void take_text(struct generation *g, const struct engine_event *e) {
     struct generated *answer = &g->answers[e->answer];
+    if (e->token >= 0) figures_token(&g->server->figures, g->submitted, answer->last, e->at);
+    if (e->token >= 0) answer->last = e->at;
+    if (!g->first) g->first = e->at;
     if (e->token >= 0) answer->n_tokens++, answer->n_thinking += e->channel == CHANNEL_THINKING;
     if (!g->exchange) return;
     const bool listed = g->logprobs && e->token >= 0 && e->channel == CHANNEL_ANSWER;
@@ -98,36 +106,25 @@ static void take_text(struct generation *g, const struct engine_event *e) {
 }
 
 static void reply_failed(struct generation *g, const struct engine_event *e) {
-    struct refusal r = {0};
-    const bool too_long = e->reason == FINISH_CONTEXT;
-    refuse(&r,
-           e->state == REQUEST_CANCELLED ? 503
-           : too_long                    ? 400
-                                         : 500,
-           NULL, "%s", e->size ? e->text : "the answer was stopped");
-    r.code = too_long ? "context_length_exceeded" : NULL;
     struct exchange *x = g->exchange;
-    generation_abandon(g);
+    struct refusal r = {0};
+    const bool too_long = e->reason == FINISH_CONTEXT, stopped = e->state == REQUEST_CANCELLED;
+    refuse(&r, too_long ? 400 : stopped ? 503 : 500, NULL, "%s", e->size ? e->text : "the answer was stopped");
+    r.code = too_long ? "context_length_exceeded" : NULL;
+    abandon(g);
     if (!g->begun) {
         reply_refusal(x, g->form, &r);
         return;
     }
-    json_t *error = g->form->error(&r);
-    g->form->write_error(x, error);
+    g->form->write(x, g->form->error(&r));
     http_end(x);
 }
 
 static void reply_ended(struct generation *g) {
     struct exchange *x = g->exchange;
+    if (g->stream) g->form->end(g), http_end(x);
+    else reply_json(x, 200, g->form->whole(g));
     g->exchange = NULL;
-    if (!g->stream) {
-        reply_json(x, 200, g->form->whole(g));
-        return;
-    }
-    g->exchange = x;
-    g->form->end(g);
-    g->exchange = NULL;
-    http_end(x);
 }
 
 static void take_end(struct generation *g, const struct engine_event *e) {
@@ -135,6 +132,8 @@ static void take_end(struct generation *g, const struct engine_event *e) {
     answer->ended = true;
     answer->reason = e->reason;
     answer->n_tokens = e->n_generated;
+    g->ended = e->at;
+    figures_end(&g->server->figures, g->submitted, e);
     g->n_prompt = e->n_prompt, g->n_reused = e->n_reused;
     g->n_open--, g->server->n_answers--;
     if (g->exchange && e->state != REQUEST_FINISHED) reply_failed(g, e);

@@ -69,7 +69,7 @@ static void wake(struct http_state *s) {
 
 static void tell_gone(struct http_state *s) {
     struct exchange *x = &s->exchange;
-    if (x->owner) s->peer->http->params.gone(s->peer->http->params.context, x);
+    if (x->owner) x->gone(x->owner);
     x->owner = NULL;
     s->gone = true;
 }

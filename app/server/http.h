@@ -24,8 +24,9 @@ struct exchange {
     const char *method, *path; // of the request, without its query
     const char *body;          // NUL-terminated
     size_t size;
-    const char *origin; // that may read the reply, set by `admit`; NULL: none is named
-    void *owner;        // of whoever handles it; NULL: nobody does, so `gone` is not called
+    const char *origin;        // that may read the reply, set by `admit`; NULL: none is named
+    void *owner;               // of whoever replies later; NULL: nobody
+    void (*gone)(void *owner); // called, if the client leaves before that, when x is about to be no longer valid
     struct http_state *state;
 };
 
@@ -34,7 +35,6 @@ struct http_params {
     int port;                                          // 0: any that is free
     void (*admit)(void *context, struct exchange *x);  // may reply already
     void (*handle)(void *context, struct exchange *x); // replies now or later
-    void (*gone)(void *context, struct exchange *x);   // x is no longer valid afterwards
     void *context;
 };
 

@@ -34,6 +34,14 @@ void reply_event(struct exchange *x, json_t *object) {
     free(text);
 }
 
+void reply_line(struct exchange *x, json_t *object) {
+    size_t size;
+    char *text = dump(object, &size);
+    http_write(x, text, size);
+    http_write(x, "\n", 1);
+    free(text);
+}
+
 json_t *reply_text(const char *text, size_t size) {
     json_t *string = json_stringn(size ? text : "", size);
     if (string) return string;

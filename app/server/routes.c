@@ -1,34 +1,19 @@
 // Routes: the paths of the APIs, and how a request finds its way from one of them to the engine.
 #include "app/server/server_state.h"
+#include "engine/metrics.h"
 
-// ---- what is told ----
-
-static void tell_health(struct server *s, struct exchange *x) {
-    (void)s;
-    reply_json(x, 200, json_pack("{s:s}", "status", "ok"));
-}
-
-static void tell_models(struct server *s, struct exchange *x) {
-    reply_json(x, 200, json_pack("{s:s, s:[o]}", "object", "list", "data", openai_model(&s->model)));
-}
-
-static struct server_model *find_model(struct server *s, const char *name, struct refusal *r) {
-    if (!name || !strcmp(name, s->model.name)) return &s->model;
-    refuse(r, 404, "model", "no model '%.200s' (GET /v1/models lists them)", name);
+struct server_model *route_model(struct server *s, const char *name, struct refusal *r) {
+    const size_t size = strlen(s->model.name);
+    const char *rest = name && !strncmp(name, s->model.name, size) ? name + size : "none";
+    if (!name || !*rest || !strcmp(rest, ":latest")) return &s->model;
+    refuse(r, 404, "model", "no model '%.200s'", name);
     r->code = "model_not_found";
     return NULL;
 }
 
-static void tell_model(struct server *s, struct exchange *x) {
-    struct refusal r;
-    const struct server_model *m = find_model(s, x->path + strlen("/v1/models/"), &r);
-    if (m) reply_json(x, 200, openai_model(m));
-    else reply_refusal(x, &openai_chat, &r);
-}
-
 // ---- what is asked ----
 
-static json_t *parse(const struct exchange *x, struct refusal *r) {
+json_t *route_parse(const struct exchange *x, struct refusal *r) {
     json_error_t error;
     if (x->size > HTTP_BODY_BYTES) {
         refuse(r, 413, NULL, "the request is too large (maximum %u bytes)", HTTP_BODY_BYTES);
@@ -42,65 +27,185 @@ static json_t *parse(const struct exchange *x, struct refusal *r) {
     return NULL;
 }
 
-static bool check(const struct server *s, const struct ask *a, const struct server_model *m, struct refusal *r) {
-    if (!a->n_messages) return refuse(r, 400, "messages", "at least one message is needed");
-    if (a->top_logprobs && !a->logprobs) return refuse(r, 400, "top_logprobs", "needs logprobs to be true");
+static bool check(const struct server *s, const struct ask *a, const struct reply_form *form,
+                  const struct server_model *m, struct refusal *r) {
     const bool chosen = a->reasoning != REASONING_OFF && a->reasoning != (enum reasoning)s->settings.reasoning;
+    if (!a->n_messages && !a->prompt && !a->n_ids) return refuse(r, 400, form->prompt, "is empty, or missing");
+    if (a->prompt && !*a->prompt && !m->info->adds_bos) return refuse(r, 400, form->prompt, "is empty");
+    for (int i = 0; i < a->n_ids; i++)
+        if (a->ids[i] >= m->info->n_vocab)
+            return refuse(r, 400, form->prompt, "%d is not a token of the model (0 to %d)", a->ids[i],
+                          m->info->n_vocab - 1);
+    if (a->echo && (!a->prompt || a->logprobs))
+        return refuse(r, 400, "echo", "not supported with %s", a->prompt ? "logprobs" : "token ids");
+    if (a->top_logprobs && !a->logprobs) return refuse(r, 400, "top_logprobs", "needs logprobs to be true");
     if (chosen && !reasoning_fits(m->info, a->reasoning))
-        return refuse(r, 400, "reasoning_effort", "the model does not offer a choice");
+        return refuse(r, 400, form->effort, "the model does not offer a choice");
     return s->n_answers + a->n_answers <= SERVER_MOST_ANSWERS ||
            refuse(r, 503, NULL, "too many requests are waiting (maximum %d answers)", SERVER_MOST_ANSWERS);
 }
 
-static struct request_params params_of(struct server *s, const struct ask *a) {
-    s->last_conversation = s->last_conversation % CONVERSATION_MOST + 1;
-    return (struct request_params){.conversation = s->last_conversation,
-                                   .messages = a->messages,
-                                   .n_messages = a->n_messages,
-                                   .sampling = a->sampling,
-                                   .n_answers = a->n_answers,
-                                   .reasoning = a->reasoning,
-                                   .stops = a->stops,
-                                   .n_stops = a->n_stops,
-                                   .max_tokens = a->max_tokens,
-                                   .time_limit = s->settings.time_limit};
+// A prompt that is not continued as it is becomes a message.
+static void begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
+                  const struct ask *a) {
+    const struct engine_message both[] = {{"system", a->system, NULL}, {"user", a->prompt, NULL}};
+    struct request_params p = {.conversation = s->last_conversation % CONVERSATION_MOST + 1,
+                               .messages = a->messages,
+                               .n_messages = a->n_messages,
+                               .sampling = a->sampling,
+                               .n_answers = a->n_answers,
+                               .reasoning = a->reasoning,
+                               .stops = a->stops,
+                               .n_stops = a->n_stops,
+                               .max_tokens = a->max_tokens,
+                               .time_limit = s->settings.time_limit};
+    s->last_conversation = p.conversation;
+    if (a->n_ids) p.ids = a->ids, p.n_ids = a->n_ids;
+    else if (a->prompt && a->raw) p.raw = a->prompt;
+    else if (a->prompt) p.messages = both + !a->system, p.n_messages = 1 + !!a->system;
+    generation_begin(s, x, form, m, &p, a);
 }
 
 static void generate(struct server *s, struct exchange *x, const struct reply_form *form, const struct field *fields) {
     struct refusal r = {0};
     struct ask a = {.sampling = s->settings.sampling,
                     .reasoning = (enum reasoning)s->settings.reasoning,
-                    .max_tokens = s->settings.max_tokens,
+                    .stream = form->streams,
+                    .raw = form->raw,
+                    .max_tokens = form->max_tokens ? form->max_tokens : s->settings.max_tokens,
                     .n_answers = 1};
-    json_t *object = parse(x, &r);
-    struct server_model *m = object && fields_read(object, fields, true, &a, &r) ? find_model(s, a.model, &r) : NULL;
-    if (m && check(s, &a, m, &r)) {
-        const struct request_params params = params_of(s, &a);
-        generation_begin(s, x, form, m, &params, &a);
-    } else {
-        reply_refusal(x, form, &r);
-    }
+    json_t *object = route_parse(x, &r);
+    const bool read = object && fields_read(object, fields, form->strict, &a, &r);
+    struct server_model *m = read ? route_model(s, a.model, &r) : NULL;
+    const bool idle = !a.n_messages && !a.n_ids && (!a.prompt || !*a.prompt);
+    if (m && idle && form->idle) reply_json(x, 200, form->idle(m));
+    else if (m && check(s, &a, form, m, &r)) begin(s, x, form, m, &a);
+    else reply_refusal(x, form, &r);
     ask_free(&a);
     json_decref(object);
 }
 
-static void openai_complete_chat(struct server *s, struct exchange *x) {
-    generate(s, x, &openai_chat, openai_chat_fields);
+// ---- the routes ----
+
+static void health(struct server *s, struct exchange *x) {
+    (void)s;
+    reply_json(x, 200, json_pack("{s:s}", "status", "ok"));
 }
 
-// ---- the table ----
+static void metrics(struct server *s, struct exchange *x) {
+    size_t size;
+    char *text = figures_write(&s->figures, engine_metrics(s->model.client), s->model.name, &size);
+    http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", text, size);
+    free(text);
+}
+
+// As llama.cpp's server tells them.
+static void props(struct server *s, struct exchange *x) {
+    const struct engine_metrics *m = engine_metrics(s->model.client);
+    json_t *params = json_object();
+    for (enum sampling_knob_id k = 0; k < KNOB_COUNT; k++)
+        json_object_set_new(params, sampling_knobs[k].key, json_real(sampling_get(&s->settings.sampling, k)));
+    const int context = m->context > 0 ? m->context : s->model.info->n_context;
+    reply_json(x, 200,
+               json_pack("{s:{s:i, s:o}, s:i, s:s, s:s}", "default_generation_settings", "n_ctx", context, "params",
+                         params, "total_slots", SERVER_MOST_ANSWERS, "model_alias", s->model.name, "chat_template_name",
+                         s->model.info->chat_template));
+}
+
+static void openai_list(struct server *s, struct exchange *x) {
+    reply_json(x, 200, json_pack("{s:s, s:[o]}", "object", "list", "data", openai_model(&s->model)));
+}
+
+static void openai_retrieve(struct server *s, struct exchange *x) {
+    struct refusal r;
+    const struct server_model *m = route_model(s, x->path + strlen("/v1/models/"), &r);
+    if (m) reply_json(x, 200, openai_model(m));
+    else reply_refusal(x, &openai_chat, &r);
+}
+
+static void openai_ask_chat(struct server *s, struct exchange *x) { generate(s, x, &openai_chat, openai_chat_fields); }
+static void openai_ask_completion(struct server *s, struct exchange *x) {
+    generate(s, x, &openai_completions, openai_completions_fields);
+}
+
+static void ollama_root(struct server *s, struct exchange *x) {
+    static const char text[] = "Ollama is running";
+    (void)s;
+    http_reply(x, 200, "text/plain; charset=utf-8", text, sizeof text - 1);
+}
+
+static void ollama_version(struct server *s, struct exchange *x) {
+    (void)s;
+    reply_json(x, 200, json_pack("{s:s}", "version", OLLAMA_VERSION));
+}
+
+static void ollama_tags(struct server *s, struct exchange *x) {
+    reply_json(x, 200, json_pack("{s:[o]}", "models", ollama_tag(&s->model, false)));
+}
+
+static void ollama_ps(struct server *s, struct exchange *x) {
+    reply_json(x, 200, json_pack("{s:[o]}", "models", ollama_tag(&s->model, true)));
+}
+
+static void ollama_show(struct server *s, struct exchange *x) {
+    struct refusal r = {0};
+    struct ask a = {0};
+    json_t *object = route_parse(x, &r);
+    const bool read = object && fields_read(object, ollama_show_fields, false, &a, &r);
+    const bool named = read && (a.model || refuse(&r, 400, "model", "is missing"));
+    const struct server_model *m = named ? route_model(s, a.model, &r) : NULL;
+    if (m) reply_json(x, 200, ollama_description(m));
+    else reply_refusal(x, &ollama_chat, &r);
+    json_decref(object);
+}
+
+static void ollama_ask_chat(struct server *s, struct exchange *x) { generate(s, x, &ollama_chat, ollama_chat_fields); }
+static void ollama_ask_generate(struct server *s, struct exchange *x) {
+    generate(s, x, &ollama_generate, ollama_generate_fields);
+}
+
+static void unsupported(struct server *s, struct exchange *x) {
+    struct refusal r;
+    (void)s;
+    refuse(&r, 400, NULL, "%.200s is not supported", x->path);
+    reply_refusal(x, route_form(x->path), &r);
+}
 
 // A path that ends with a slash is the beginning of others.
 static const struct route routes[] = {
-    {"GET", "/health", tell_health},
-    {"GET", "/v1/models", tell_models},
-    {"GET", "/v1/models/", tell_model},
-    {"POST", "/v1/chat/completions", openai_complete_chat},
+    {"GET", "/health", health},
+    {"GET", "/metrics", metrics},
+    {"GET", "/props", props},
+    {"POST", "/tokenize", tokens_encode},
+    {"POST", "/detokenize", tokens_decode},
+    {"GET", "/v1/models", openai_list},
+    {"GET", "/v1/models/", openai_retrieve},
+    {"POST", "/v1/chat/completions", openai_ask_chat},
+    {"POST", "/v1/completions", openai_ask_completion},
+    {"POST", "/v1/embeddings", unsupported},
+    {"GET", "/", ollama_root},
+    {"GET", "/api/version", ollama_version},
+    {"GET", "/api/tags", ollama_tags},
+    {"GET", "/api/ps", ollama_ps},
+    {"POST", "/api/show", ollama_show},
+    {"POST", "/api/chat", ollama_ask_chat},
+    {"POST", "/api/generate", ollama_ask_generate},
+    {"POST", "/api/embed", unsupported},
+    {"POST", "/api/embeddings", unsupported},
+    {"POST", "/api/pull", unsupported},
+    {"POST", "/api/push", unsupported},
+    {"POST", "/api/create", unsupported},
+    {"POST", "/api/copy", unsupported},
+    {"DELETE", "/api/delete", unsupported},
 };
+
+const struct reply_form *route_form(const char *path) {
+    return strncmp(path, "/api/", 5) ? &openai_chat : &ollama_chat;
+}
 
 static bool is_at(const struct route *route, const char *path) {
     const size_t size = strlen(route->path);
-    if (route->path[size - 1] == '/') return !strncmp(path, route->path, size) && path[size];
+    if (size > 1 && route->path[size - 1] == '/') return !strncmp(path, route->path, size) && path[size];
     return !strcmp(path, route->path);
 }
 

@@ -42,12 +42,12 @@ static void on_admit(void *context, struct exchange *x) {
     const struct server *s = context;
     struct refusal r = {0};
     if (!allows(s, x, &r)) {
-        reply_refusal(x, &openai_chat, &r);
+        reply_refusal(x, route_form(x->path), &r);
         return;
     }
     x->origin = http_header(x, "Origin");
     if (!strcmp(x->method, "OPTIONS")) reply_options(x);
-    else if (!knows_key(s, x, &r) || !route_find(x, &r)) reply_refusal(x, &openai_chat, &r);
+    else if (!knows_key(s, x, &r) || !route_find(x, &r)) reply_refusal(x, route_form(x->path), &r);
 }
 
 static void on_handle(void *context, struct exchange *x) {
@@ -55,11 +55,6 @@ static void on_handle(void *context, struct exchange *x) {
     const struct route *route = route_find(x, &r); // it was admitted
     log_debug("server", "%s %s", route->method, route->path);
     route->handle(context, x);
-}
-
-static void on_gone(void *context, struct exchange *x) {
-    (void)context;
-    generation_abandon(x->owner);
 }
 
 // ---- the loop ----
@@ -79,6 +74,12 @@ static void engine_turn(void *context, bool ready) {
     while (engine_poll(s->model.client, &e)) generation_take(s, &e);
 }
 
+static int worker_ready_fd(void *context) { return worker_fd(((const struct server *)context)->worker); }
+
+static void worker_turn(void *context, bool ready) {
+    if (ready) worker_collect(((const struct server *)context)->worker);
+}
+
 static int clients_fd(void *context) { return http_fd(((const struct server *)context)->http); }
 static uint64_t clients_due(void *context) { return http_due(((const struct server *)context)->http); }
 
@@ -91,6 +92,7 @@ static void clients_turn(void *context, bool ready) {
 static void add_sources(struct server *s) {
     loop_add(s->loop, &(struct loop_source){stop_fd, POLLIN, NULL, stop_turn, s});
     loop_add(s->loop, &(struct loop_source){engine_fd, POLLIN, NULL, engine_turn, s});
+    loop_add(s->loop, &(struct loop_source){worker_ready_fd, POLLIN, NULL, worker_turn, s});
     loop_add(s->loop, &(struct loop_source){clients_fd, POLLIN, clients_due, clients_turn, s});
 }
 
@@ -118,10 +120,10 @@ static bool open_parts(struct server *s, struct status *st) {
     if (!guard_open(&s->guard, set->api_keys, st)) return false;
     s->stop_fd = system_open_eventfd(st);
     s->model.client = s->stop_fd < 0 ? NULL : engine_client_open(s->params.engine, st);
-    if (!s->model.client) return false;
+    s->worker = s->model.client ? worker_open(st) : NULL;
+    if (!s->worker) return false;
     s->http = http_open(
-        &(struct http_params){
-            .host = host, .port = set->port, .admit = on_admit, .handle = on_handle, .gone = on_gone, .context = s},
+        &(struct http_params){.host = host, .port = set->port, .admit = on_admit, .handle = on_handle, .context = s},
         st);
     return s->http;
 }
@@ -145,6 +147,7 @@ struct server *server_open(const struct server_params *p, struct status *st) {
 
 void server_close(struct server *s) {
     http_close(s->http);
+    worker_close(s->worker);
     generations_free(s);
     engine_client_close(s->model.client);
     guard_close(&s->guard);

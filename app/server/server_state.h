@@ -7,10 +7,12 @@
 
 #include "app/server/ask.h"
 #include "app/server/fields.h"
+#include "app/server/figures.h"
 #include "app/server/guard.h"
 #include "app/server/http.h"
 #include "app/server/server.h"
 #include "app/session/loop.h"
+#include "engine/base/worker.h"
 
 #define SERVER_MOST_ANSWERS 512 // that are waited for; further ones are told to come again
 
@@ -28,6 +30,8 @@ struct server {
     struct loop *loop;
     struct http *http;
     struct guard guard;
+    struct worker *worker; // for what takes long and is not the engine's
+    struct figures figures;
     int stop_fd;
     bool stopped;
     struct server_model model;
@@ -42,8 +46,10 @@ struct generated {         // an answer
     struct bytes texts[2]; // by channel
     json_t *logprobs;      // a list, owned; NULL: none
     int n_tokens, n_thinking;
-    bool any;   // of it was streamed
-    bool ended; // for `reason`
+    uint64_t last; // clock_ns of its latest token; 0: none yet
+    int offset;    // in characters, of the text that follows
+    bool any;      // of it was streamed
+    bool ended;    // for `reason`
     enum finish_reason reason;
 };
 
@@ -53,9 +59,11 @@ struct generation {
     const struct reply_form *form;
     struct server_model *model;
     uint64_t request;
-    int64_t created; // seconds since 1970
+    int64_t created;                  // seconds since 1970
+    uint64_t submitted, first, ended; // clock_ns; first: text; 0: not yet
     bool stream, with_usage, logprobs, begun;
     int top_logprobs;
+    char *echo;             // owned; NULL: none
     int n_prompt, n_reused; // tokens
     int n_answers, n_open;
     struct generated *answers; // [n_answers]
@@ -64,20 +72,25 @@ struct generation {
 
 // How an API puts what is generated.
 struct reply_form {
+    const char *prompt; // the field that has it
+    const char *effort; // the field that has the reasoning
+    bool strict;        // unknown fields are refused
+    bool streams, raw;  // if the request does not say
+    int max_tokens;     // likewise; 0: as the settings have it
     const char *stream_type;
+    json_t *(*idle)(const struct server_model *m); // the reply to a request without a prompt; NULL: refused
     void (*piece)(struct generation *g, int answer, const struct engine_event *e); // of a stream
     void (*end_answer)(struct generation *g, int answer);
     void (*end)(struct generation *g);
     json_t *(*whole)(const struct generation *g); // reply, once all have ended
     json_t *(*error)(const struct refusal *r);
-    void (*write_error)(struct exchange *x, json_t *error); // in a stream that has begun; takes it
+    void (*write)(struct exchange *x, json_t *object); // to a stream; takes it
 };
 
 // Submits what is asked, for this exchange.
 void generation_begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
                       const struct request_params *p, const struct ask *a);
 void generation_take(struct server *s, const struct engine_event *e);
-void generation_abandon(struct generation *g); // nobody waits for it
 void generations_free(struct server *s);
 
 // ---- reply.c ----
@@ -85,20 +98,49 @@ void generations_free(struct server *s);
 void reply_json(struct exchange *x, int status, json_t *object); // takes it
 void reply_refusal(struct exchange *x, const struct reply_form *form, const struct refusal *r);
 void reply_event(struct exchange *x, json_t *object); // of a stream of server-sent events; takes it
+void reply_line(struct exchange *x, json_t *object);  // of a stream of JSON lines; takes it
 json_t *reply_text(const char *text, size_t size);    // invalid UTF-8 is replaced
 
-// ---- the APIs ----
+// ---- tokens.c: texts to token ids and back, on the worker ----
 
-extern const struct reply_form openai_chat;
-extern const struct field openai_chat_fields[];
+void tokens_encode(struct server *s, struct exchange *x);
+void tokens_decode(struct server *s, struct exchange *x);
+
+// ---- openai.c: what its APIs have in common ----
+
+// Of OpenAI's object `kind` with an id that begins with `prefix`; takes the choices.
+json_t *openai_object(const struct generation *g, const char *prefix, const char *kind, json_t *choices);
+json_t *openai_usage(const struct generation *g);
+const char *openai_reason(const struct generated *answer);
+json_t *openai_error(const struct refusal *r);
+void openai_write_end(struct generation *g, json_t *last); // takes the chunk with the usage
+bool openai_stream_options(const json_t *value, struct ask *a, struct refusal *r);
+bool openai_response_format(const json_t *value, struct ask *a, struct refusal *r);
 json_t *openai_model(const struct server_model *m);
 
+extern const struct reply_form openai_chat, openai_completions;
+extern const struct field openai_chat_fields[], openai_completions_fields[];
+
+// ---- ollama.c, ollama_models.c ----
+
+#define OLLAMA_VERSION "0.6.4" // whose API this is
+
+void ollama_time(int64_t ns, char out[40]); // since 1970
+extern const struct reply_form ollama_chat, ollama_generate;
+extern const struct field ollama_chat_fields[], ollama_generate_fields[], ollama_show_fields[];
+json_t *ollama_tag(const struct server_model *m, bool running);
+json_t *ollama_description(const struct server_model *m);
+
 // ---- routes.c ----
+
+json_t *route_parse(const struct exchange *x, struct refusal *r); // the object of its body; NULL: refused
+struct server_model *route_model(struct server *s, const char *name, struct refusal *r); // likewise
 
 struct route {
     const char *method, *path;
     void (*handle)(struct server *s, struct exchange *x);
 };
 const struct route *route_find(const struct exchange *x, struct refusal *r); // NULL: refused
+const struct reply_form *route_form(const char *path);                       // of errors, unknown paths included
 
 #endif

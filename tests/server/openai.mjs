@@ -1,15 +1,14 @@
-// OpenAI's own client against `confab serve`: node openai.mjs PACKAGES URL.
-import { createRequire } from 'node:module';
+// OpenAI's own client against `confab serve`.
 import assert from 'node:assert/strict';
+import { load, run, url } from './run.mjs';
 
-const [packages, url] = process.argv.slice(2);
-const { OpenAI, APIError } = createRequire(`${packages}/`)('openai');
+const { OpenAI, APIError } = load('openai');
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
 const model = 'guide';
 const messages = [{ role: 'user', content: 'How do I quit?' }];
 const chat = (more) => client.chat.completions.create({ model, messages, seed: 5, ...more });
 
-const tests = {
+await run({
   async 'models are listed'() {
     const names = [];
     for await (const m of client.models.list()) names.push(m.id);
@@ -36,6 +35,15 @@ const tests = {
     const final = await client.chat.completions.stream({ model, messages, seed: 5 }).finalContent();
     assert.equal(final, whole);
   },
+  async 'a text is continued'() {
+    const answer = await client.completions.create({ model, prompt: 'How do I', seed: 5, max_tokens: 4, echo: true });
+    assert.ok(answer.choices[0].text.startsWith('How do I'));
+    assert.equal(answer.usage.completion_tokens, 4);
+    let text = '';
+    const more = { model, prompt: 'How do I', seed: 5, max_tokens: 4, echo: true, stream: true };
+    for await (const chunk of await client.completions.create(more)) text += chunk.choices[0].text;
+    assert.equal(text, answer.choices[0].text);
+  },
   async 'errors are those that the client knows'() {
     await assert.rejects(chat({ model: 'nosuch' }), (e) => e.status === 404 && e.code === 'model_not_found');
     await assert.rejects(chat({ temperature: 9 }), (e) => e.status === 400 && e.param === 'temperature');
@@ -54,17 +62,4 @@ const tests = {
     await assert.rejects(waiting);
     assert.match((await chat()).choices[0].message.content, /^Ctrl\+Q/);
   },
-};
-
-let failed = 0;
-for (const [name, test] of Object.entries(tests)) {
-  try {
-    await test();
-  } catch (e) {
-    failed++;
-    console.log(`[  FAILED  ] ${name}\n${e.stack}`);
-  }
-}
-console.log(`[  PASSED  ] ${Object.keys(tests).length - failed} test(s).`);
-if (failed) console.log(`[  FAILED  ] ${failed} test(s)`);
-process.exit(failed ? 1 : 0);
+});

@@ -8,6 +8,7 @@ export XDG_CONFIG_HOME="$folder/config" XDG_DATA_HOME="$folder/data" XDG_STATE_H
 passed=0 failed=0 server=
 
 serve() { # OPTIONS: of the server
+    : > "$folder/serve.out"
     "$confab" serve -p 0 "$@" > "$folder/serve.out" 2>&1 &
     server=$!
     tries=0
@@ -51,6 +52,17 @@ skip_all() { # WHY
     echo "skipped: $1"
     echo "[  SKIPPED ] 1 test(s)"
     exit 0
+}
+
+client() { # PACKAGE VERSION SCRIPT: of npm, fetched once into the build's folder
+    command -v node > /dev/null && command -v npm > /dev/null || skip_all "no Node.js"
+    if [ ! -d "$build/npm/$1-$2" ]; then
+        timeout 120 npm install --silent --no-audit --no-fund --prefix "$build/npm/$1-$2.part" "$1@$2" \
+            > "$folder/npm" 2>&1 || skip_all "npm cannot fetch $1@$2"
+        mv "$build/npm/$1-$2.part" "$build/npm/$1-$2"
+    fi
+    serve
+    node "$(dirname "$0")/$3" "$(cd "$build/npm/$1-$2" && pwd)" "$url"
 }
 
 report() {

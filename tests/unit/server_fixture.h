@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "app/server/server.h"
+#include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "tests/unit/tiny_model.h"
 #include "tests/unit/told_engine.h"
@@ -134,6 +135,7 @@ static inline void assert_says(const char *text, const char *part) {
 static inline void tell_text(int answer, enum channel channel, int32_t token, const char *text) {
     struct engine_event e = {.kind = EVENT_TEXT,
                              .request = engine.n_requests,
+                             .at = clock_ns(),
                              .answer = answer,
                              .channel = channel,
                              .token = token,
@@ -148,6 +150,7 @@ static inline void tell_text(int answer, enum channel channel, int32_t token, co
 static inline void tell_end(int answer, enum request_state state, enum finish_reason reason, const char *text) {
     struct engine_event e = {.kind = EVENT_STATE,
                              .request = engine.n_requests,
+                             .at = clock_ns(),
                              .answer = answer,
                              .state = state,
                              .reason = reason,

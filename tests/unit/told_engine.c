@@ -22,6 +22,7 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
         snprintf(prompt + used, sizeof engine.prompt - used, "%s: %s%s%s|", p->messages[i].role, thinking,
                  *thinking ? "/" : "", p->messages[i].text);
     }
+    for (int i = 0; i < p->n_ids; i++) sprintf(prompt + strlen(prompt), "%d|", p->ids[i]);
     if (p->read_ahead) return TOLD_AHEAD + (uint64_t)engine.n_ahead++;
     engine.stops[0] = 0;
     for (int i = 0; i < p->n_stops; i++) strcat(strcat(engine.stops, p->stops[i]), "|");

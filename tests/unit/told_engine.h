@@ -15,7 +15,7 @@ struct told_engine {
     uint64_t cancelled[TOLD_MOST], changed[TOLD_MOST];     // requests
     int n_cancelled, n_changed;
     int cancelled_answer, changed_answer; // of the last of them
-    char prompt[4096];                    // of the last request: "role: thinking/text|role: text|", or raw
+    char prompt[4096];                    // of the last request: "role: thinking/text|role: text|", raw, or "1|2|"
     char stops[256];                      // "stop|stop|"
     int32_t begun[TOLD_MOST];             // likewise, with its text behind
     int n_begun;

@@ -1,0 +1,149 @@
+// OpenAI's completions of plain text: what they are asked with, and how they are put.
+#include "app/server/server_state.h"
+#include "engine/base/utf8.h"
+
+// ---- fields ----
+
+static bool read_ids(const json_t *list, struct ask *a, struct refusal *r) {
+    size_t i;
+    json_t *id;
+    a->ids = xcalloc(json_array_size(list) + 1, sizeof *a->ids);
+    json_array_foreach((json_t *)list, i, id) {
+        if (!json_is_integer(id)) return refuse(r, 400, "prompt", "expected a text, or a list of token ids");
+        const json_int_t value = json_integer_value(id);
+        if (value < 0 || value > INT32_MAX) return refuse(r, 400, "prompt", "%lld is not a token", (long long)value);
+        a->ids[a->n_ids++] = (int32_t)value;
+    }
+    return true;
+}
+
+// A text, or a list of token ids; either may be the one prompt of a list.
+static bool read_prompt(const json_t *value, struct ask *a, struct refusal *r) {
+    const json_t *first = json_array_get(value, 0);
+    if (json_is_array(value) && !json_is_integer(first)) {
+        if (json_array_size(value) > 1) return refuse(r, 400, "prompt", "several prompts are not supported");
+        value = first;
+    }
+    if (json_is_array(value) && json_array_size(value)) return read_ids(value, a, r);
+    a->prompt = json_string_value(value);
+    return a->prompt || refuse(r, 400, "prompt", "expected a text, or a list of token ids");
+}
+
+static bool read_logprobs(const json_t *value, struct ask *a, struct refusal *r) {
+    static const struct field fields[] = {
+        {"logprobs", FIELD_INT, .low = 0, .high = SAMPLING_TOP, .place = offsetof(struct ask, top_logprobs)},
+        {0},
+    };
+    json_t *object = json_pack("{s:O}", "logprobs", value);
+    a->logprobs = fields_read(object, fields, true, a, r);
+    json_decref(object);
+    return a->logprobs;
+}
+
+const struct field openai_completions_fields[] = {
+    {"model", FIELD_TEXT, .place = offsetof(struct ask, model)},
+    {"prompt", FIELD_READ, .read = read_prompt},
+    {"echo", FIELD_FLAG, .place = offsetof(struct ask, echo)},
+    {"max_tokens", FIELD_INT, .low = 1, .high = 16777216, .place = offsetof(struct ask, max_tokens)},
+    {"n", FIELD_INT, .low = 1, .high = 64, .place = offsetof(struct ask, n_answers)},
+    {"stream", FIELD_FLAG, .place = offsetof(struct ask, stream)},
+    {"stream_options", FIELD_READ, .read = openai_stream_options},
+    {"stop", FIELD_READ, .read = field_stops},
+    {"logprobs", FIELD_READ, .read = read_logprobs},
+    {"response_format", FIELD_READ, .read = openai_response_format},
+    {.name = "", .kind = FIELD_KNOBS},
+    {.name = "user", .kind = FIELD_IGNORED},
+    {.name = "best_of", .kind = FIELD_REFUSED},
+    {.name = "logit_bias", .kind = FIELD_REFUSED},
+    {.name = "suffix", .kind = FIELD_REFUSED},
+    {0},
+};
+
+// ---- replies ----
+
+static int characters(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += (*text & 0xc0) != 0x80;
+    return n;
+}
+
+// From the list that chats have.
+static json_t *logprobs_json(struct generated *answer) {
+    size_t i;
+    json_t *token;
+    if (!answer->logprobs) return json_null();
+    json_t *tokens = json_array(), *values = json_array(), *tops = json_array(), *offsets = json_array();
+    json_array_foreach(answer->logprobs, i, token) {
+        size_t k;
+        json_t *other, *top = json_object();
+        json_array_foreach(json_object_get(token, "top_logprobs"), k, other)
+            json_object_set(top, json_string_value(json_object_get(other, "token")), json_object_get(other, "logprob"));
+        json_array_append(tokens, json_object_get(token, "token"));
+        json_array_append(values, json_object_get(token, "logprob"));
+        json_array_append_new(tops, top);
+        json_array_append_new(offsets, json_integer(answer->offset));
+        answer->offset += characters(json_string_value(json_object_get(token, "token")));
+    }
+    json_decref(answer->logprobs);
+    answer->logprobs = NULL;
+    return json_pack("{s:o, s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", values, "top_logprobs", tops,
+                     "text_offset", offsets);
+}
+
+static json_t *object_json(const struct generation *g, json_t *choices) {
+    return openai_object(g, "cmpl", "text_completion", choices);
+}
+
+static json_t *choice_json(struct generated *answer, int index, json_t *text) {
+    return json_pack("{s:i, s:o, s:o, s:s?}", "index", index, "text", text, "logprobs", logprobs_json(answer),
+                     "finish_reason", answer->ended ? openai_reason(answer) : NULL);
+}
+
+static void write_chunk(struct generation *g, int index, const char *text, size_t size) {
+    struct generated *answer = &g->answers[index];
+    struct bytes all = {0};
+    if (g->echo && !answer->any) {
+        bytes_add(&all, g->echo, strlen(g->echo));
+        answer->offset = characters(g->echo);
+    }
+    bytes_add(&all, text, size);
+    json_t *chunk = object_json(g, json_pack("[o]", choice_json(answer, index, reply_text(all.data, all.size))));
+    if (g->with_usage) json_object_set_new(chunk, "usage", json_null());
+    reply_event(g->exchange, chunk);
+    bytes_free(&all);
+}
+
+static void write_piece(struct generation *g, int answer, const struct engine_event *e) {
+    write_chunk(g, answer, e->text, e->size);
+}
+
+static void write_end_of_answer(struct generation *g, int answer) { write_chunk(g, answer, "", 0); }
+
+static void write_end(struct generation *g) { openai_write_end(g, object_json(g, json_array())); }
+
+static json_t *whole_json(const struct generation *g) {
+    json_t *choices = json_array();
+    for (int i = 0; i < g->n_answers; i++) {
+        struct generated *answer = &g->answers[i];
+        struct bytes text = {0};
+        if (g->echo) bytes_add(&text, g->echo, strlen(g->echo)), answer->offset = characters(g->echo);
+        bytes_add(&text, answer->texts[CHANNEL_ANSWER].data, answer->texts[CHANNEL_ANSWER].size);
+        json_array_append_new(choices, choice_json(answer, i, reply_text(text.data, text.size)));
+        bytes_free(&text);
+    }
+    json_t *object = object_json(g, choices);
+    json_object_set_new(object, "usage", openai_usage(g));
+    return object;
+}
+
+const struct reply_form openai_completions = {.prompt = "prompt",
+                                              .strict = true,
+                                              .raw = true,
+                                              .max_tokens = 16,
+                                              .stream_type = "text/event-stream",
+                                              .piece = write_piece,
+                                              .end_answer = write_end_of_answer,
+                                              .end = write_end,
+                                              .whole = whole_json,
+                                              .error = openai_error,
+                                              .write = reply_event};

@@ -1,0 +1,54 @@
+// Ollama's own client against `confab serve`.
+import assert from 'node:assert/strict';
+import { load, run, url } from './run.mjs';
+
+const { Ollama } = load('ollama');
+const client = new Ollama({ host: url });
+const model = 'guide';
+const messages = [{ role: 'user', content: 'How do I quit?' }];
+const options = { seed: 5 };
+
+await run({
+  async 'models are listed and described'() {
+    assert.ok((await client.list()).models.some((m) => m.name === model && m.details.format === 'gguf'));
+    assert.ok((await client.ps()).models.some((m) => m.name === model));
+    const shown = await client.show({ model });
+    assert.ok(shown.capabilities.includes('completion'));
+    assert.ok(shown.model_info['llama.context_length'] > 0);
+    assert.match((await client.version()).version, /^\d+\.\d+\.\d+$/);
+  },
+  async 'a whole answer and a stream have the same text'() {
+    const whole = await client.chat({ model, messages, options });
+    assert.match(whole.message.content, /^Ctrl\+Q leaves confab/);
+    assert.equal(whole.done_reason, 'stop');
+    assert.ok(whole.eval_count > 10 && whole.prompt_eval_count > 5 && whole.total_duration > 0);
+    let text = '', last;
+    for await (const part of await client.chat({ model, messages, options, stream: true })) {
+      text += part.message.content;
+      last = part;
+    }
+    assert.equal(text, whole.message.content);
+    assert.equal(last.done, true);
+    const generated = await client.generate({ model, prompt: 'How do I quit?', options });
+    assert.equal(generated.response, text);
+  },
+  async 'a length and a raw prompt'() {
+    const short = await client.generate({ model, prompt: 'How do', raw: true, options: { num_predict: 3 } });
+    assert.equal(short.eval_count, 3);
+    assert.equal(short.done_reason, 'length');
+  },
+  async 'errors are those that the client knows'() {
+    const status = (code) => (e) => e.status_code === code && e.message.length > 10;
+    await assert.rejects(client.chat({ model: 'nosuch', messages }), status(404));
+    await assert.rejects(client.chat({ model, messages, options: { temperature: 'hot' } }), status(400));
+    await assert.rejects(client.chat({ model, messages, think: true }), status(400));
+    await assert.rejects(client.embed({ model, input: 'x' }), status(400));
+  },
+  async 'a stream can be stopped'() {
+    const stream = await client.chat({ model, messages, stream: true });
+    await assert.rejects(async () => {
+      for await (const part of stream) if (part.message.content) stream.abort();
+    }, { name: 'AbortError' });
+    assert.match((await client.chat({ model, messages, options })).message.content, /^Ctrl\+Q/);
+  },
+});

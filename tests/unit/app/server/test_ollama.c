@@ -1,0 +1,113 @@
+// Ollama's API over HTTP.
+#include "tests/unit/server_fixture.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+#define HELLO     "\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]"
+
+static void test_a_chat_is_a_stream_of_lines(void **state) {
+    (void)state;
+    int fd = post("/api/chat", "{\"model\":\"tiny:latest\"," HELLO ",\"unknown\":1,\"keep_alive\":\"5m\",\"options\":"
+                               "{\"num_predict\":9,\"top_k\":3,\"seed\":-1,\"repeat_last_n\":32,\"num_ctx\":4096,"
+                               "\"stop\":[\"a\"]}}");
+    assert_string_equal(engine.prompt, "user: Hi|");
+    assert_string_equal(engine.stops, "a|");
+    assert_int_equal(engine.max_tokens, 9);
+    assert_int_equal(engine.sampling.top_k, 3);
+    assert_int_equal(engine.sampling.seed, 0);
+    assert_int_equal(engine.sampling.penalty_window, 32);
+    tell_text(0, CHANNEL_THINKING, 5, "Hm.");
+    assert_says(hear(fd, "Hm."), "Content-Type: application/x-ndjson");
+    assert_says(heard, "\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"Hm.\"}}\n");
+    tell_text(0, CHANNEL_ANSWER, 6, "Hello");
+    assert_says(hear(fd, "Hello"), "\"done\":false,\"message\":{\"role\":\"assistant\",\"content\":\"Hello\"}}\n");
+    tell_end(0, REQUEST_FINISHED, FINISH_END, "");
+    const char *rest = hear(fd, NULL);
+    assert_says(rest, "\"done\":true,\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done_reason\":\"stop\"");
+    assert_says(rest, "\"prompt_eval_count\":7");
+    assert_says(rest, "\"eval_count\":2");
+    close(fd);
+}
+
+static void test_generating_whole(void **state) {
+    (void)state;
+    int fd = post("/api/generate", "{\"model\":\"tiny\",\"prompt\":\"Hi\",\"system\":\"Be brief.\",\"stream\":false}");
+    assert_string_equal(engine.prompt, "system: Be brief.|user: Hi|");
+    tell_text(0, CHANNEL_ANSWER, 6, "Hello");
+    tell_end(0, REQUEST_FINISHED, FINISH_LENGTH, "");
+    const char *reply = hear(fd, NULL);
+    assert_int_equal(status_of(reply), 200);
+    assert_says(reply, "\"response\":\"Hello\",\"done_reason\":\"length\"");
+    close(fd);
+    fd = post("/api/generate", "{\"model\":\"tiny\",\"prompt\":\"Hi\",\"raw\":true}");
+    assert_string_equal(engine.prompt, "Hi");
+    close(fd);
+}
+
+static void test_without_a_prompt_the_model_is_loaded(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/api/chat", "/api/generate"};
+    for (int i = 0; i < 2; i++) {
+        int fd = post(paths[i], "{\"model\":\"tiny\"}");
+        const char *reply = hear(fd, NULL);
+        assert_int_equal(status_of(reply), 200);
+        assert_says(reply, "\"done_reason\":\"load\"");
+        close(fd);
+    }
+    assert_int_equal(engine.n_requests, 0);
+}
+
+static void test_what_is_told_of_models(void **state) {
+    (void)state;
+    assert_says(exchange(GET("/")), "Ollama is running");
+    assert_says(exchange("HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"), "200 OK");
+    assert_says(exchange(GET("/api/version")), "{\"version\":\"");
+    assert_says(exchange(GET("/api/tags")), "{\"models\":[{\"name\":\"tiny\",\"model\":\"tiny\",\"size\":");
+    assert_says(exchange(GET("/api/ps")), "\"expires_at\"");
+    int fd = post("/api/show", "{\"model\":\"tiny\"}");
+    assert_says(hear(fd, NULL), "\"llama.context_length\":512");
+    assert_says(heard, "\"capabilities\":[\"completion\"]");
+    close(fd);
+}
+
+static void test_errors_in_its_own_form(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *body, *text;
+        int status;
+    } cases[] = {
+        {"/api/chat", "{\"model\":\"other\"," HELLO "}", "no model 'other'", 404},
+        {"/api/chat", "{\"model\":\"tinylatest\"," HELLO "}", "no model", 404},
+        {"/api/show", "{}", "model: is missing", 400},
+        {"/api/chat", "{" HELLO ",\"options\":{\"temperature\":9}}", "temperature: 9 is out of range (0 to 5)", 400},
+        {"/api/chat", "{" HELLO ",\"options\":{\"num_predict\":-3}}", "num_predict: -3 is out of range", 400},
+        {"/api/chat", "{" HELLO ",\"options\":7}", "options: expected an object", 400},
+        {"/api/chat", "{" HELLO ",\"think\":true}", "think: the model does not offer a choice", 400},
+        {"/api/chat", "{" HELLO ",\"format\":\"json\"}", "format: not supported", 400},
+        {"/api/chat", "{" HELLO ",\"tools\":[{}]}", "tools: not supported", 400},
+        {"/api/chat", "{\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"images\":[\"\"]}]}",
+         "messages[0].images: not supported", 400},
+        {"/api/pull", "{\"model\":\"sha256:../../x\"}", "/api/pull is not supported", 400},
+        {"/api/nosuch", "{}", "no such path", 404},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int fd = post(cases[i].path, cases[i].body);
+        const char *reply = hear(fd, NULL);
+        if (status_of(reply) != cases[i].status || !strstr(reply, "{\"error\":\"") || !strstr(reply, cases[i].text))
+            fail_msg("%s %s: %s", cases[i].path, cases[i].body, reply);
+        close(fd);
+    }
+    assert_int_equal(engine.n_requests, 0);
+}
+
+#define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, start_server, stop_server)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        WITH_SERVER(test_a_chat_is_a_stream_of_lines),
+        WITH_SERVER(test_generating_whole),
+        WITH_SERVER(test_without_a_prompt_the_model_is_loaded),
+        WITH_SERVER(test_what_is_told_of_models),
+        WITH_SERVER(test_errors_in_its_own_form),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

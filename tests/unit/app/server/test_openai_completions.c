@@ -1,0 +1,106 @@
+// OpenAI's completions of plain text over HTTP.
+#include "tests/unit/server_fixture.h"
+
+#define PATH "/v1/completions"
+
+static void test_a_text_is_continued(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"model\":\"tiny\",\"prompt\":\"One, two\",\"echo\":true,\"stop\":\"x\"}");
+    assert_string_equal(engine.prompt, "One, two");
+    assert_string_equal(engine.stops, "x|");
+    assert_int_equal(engine.max_tokens, 16);
+    tell_text(0, CHANNEL_ANSWER, 6, ", three");
+    tell_end(0, REQUEST_FINISHED, FINISH_LENGTH, "");
+    const char *reply = hear(fd, NULL);
+    assert_int_equal(status_of(reply), 200);
+    assert_says(reply, "\"object\":\"text_completion\"");
+    assert_says(reply, "{\"index\":0,\"text\":\"One, two, three\",\"logprobs\":null,\"finish_reason\":\"length\"}");
+    close(fd);
+}
+
+static void test_a_stream_echoes_once(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":[\"One\"],\"echo\":true,\"stream\":true,\"max_tokens\":3}");
+    tell_text(0, CHANNEL_ANSWER, 6, ", two");
+    assert_says(hear(fd, "two"), "\"text\":\"One, two\",\"logprobs\":null,\"finish_reason\":null");
+    tell_text(0, CHANNEL_ANSWER, 6, ", three");
+    assert_says(hear(fd, "three"), "\"text\":\", three\"");
+    tell_end(0, REQUEST_FINISHED, FINISH_END, "");
+    assert_says(hear(fd, NULL), "\"text\":\"\",\"logprobs\":null,\"finish_reason\":\"stop\"");
+    assert_says(heard, "data: [DONE]\n\n");
+    close(fd);
+}
+
+static void test_token_ids(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":[5,6,7]}");
+    assert_string_equal(engine.prompt, "5|6|7|");
+    close(fd);
+    fd = post(PATH, "{\"prompt\":[[5,6]]}");
+    assert_string_equal(engine.prompt, "5|6|");
+    close(fd);
+}
+
+static void test_logprobs(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":\"One\",\"logprobs\":2}");
+    tell_text(0, CHANNEL_ANSWER, 70, "a");
+    tell_text(0, CHANNEL_ANSWER, 71, "b");
+    tell_end(0, REQUEST_FINISHED, FINISH_END, "");
+    json_t *object = json_of(hear(fd, NULL));
+    const json_t *choice = json_array_get(json_object_get(object, "choices"), 0);
+    const json_t *logprobs = json_object_get(choice, "logprobs");
+    assert_int_equal(json_array_size(json_object_get(logprobs, "tokens")), 2);
+    assert_int_equal(json_array_size(json_object_get(logprobs, "token_logprobs")), 2);
+    assert_int_equal(json_object_size(json_array_get(json_object_get(logprobs, "top_logprobs"), 1)), 2);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(logprobs, "text_offset"), 0)), 0);
+    assert_true(json_integer_value(json_array_get(json_object_get(logprobs, "text_offset"), 1)) > 0);
+    json_decref(object);
+    close(fd);
+}
+
+static void test_wrong_values_are_refused_by_name(void **state) {
+    (void)state;
+    static const struct {
+        const char *body, *field;
+    } refused[] = {
+        {"{}", "prompt"},
+        {"{\"prompt\":[]}", "prompt"},
+        {"{\"prompt\":7}", "prompt"},
+        {"{\"prompt\":[\"a\",\"b\"]}", "prompt"},
+        {"{\"prompt\":[1,\"b\"]}", "prompt"},
+        {"{\"prompt\":[-1]}", "prompt"},
+        {"{\"prompt\":[999999999]}", "prompt"},
+        {"{\"prompt\":[99999999999999]}", "prompt"},
+        {"{\"prompt\":[1],\"echo\":true}", "echo"},
+        {"{\"prompt\":\"a\",\"echo\":true,\"logprobs\":1}", "echo"},
+        {"{\"prompt\":\"a\",\"logprobs\":9}", "logprobs"},
+        {"{\"prompt\":\"a\",\"logprobs\":true}", "logprobs"},
+        {"{\"prompt\":\"a\",\"suffix\":\"b\"}", "suffix"},
+        {"{\"prompt\":\"a\",\"messages\":[]}", "messages"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        int fd = post(PATH, refused[i].body);
+        const char *reply = hear(fd, NULL);
+        json_t *object = json_of(reply);
+        const char *field = json_string_value(json_object_get(json_object_get(object, "error"), "param"));
+        if (status_of(reply) != 400 || !field || strcmp(field, refused[i].field))
+            fail_msg("%s: %s", refused[i].body, reply);
+        json_decref(object);
+        close(fd);
+    }
+    assert_int_equal(engine.n_requests, 0);
+}
+
+#define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, start_server, stop_server)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        WITH_SERVER(test_a_text_is_continued),
+        WITH_SERVER(test_a_stream_echoes_once),
+        WITH_SERVER(test_token_ids),
+        WITH_SERVER(test_logprobs),
+        WITH_SERVER(test_wrong_values_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
