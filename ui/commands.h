@@ -92,6 +92,13 @@
     X(COMMAND_KV_MAP, "kv-map", "Alt+M", "Screen", "show the pages of the KV cache and what is in them")               \
     X(COMMAND_LOG, "log", "Alt+L", "Screen", "show the log from a level on, and find words in it")                     \
     X(COMMAND_PANES, "panes", "F10", "Screen", "cycle through the presets of panes")                                   \
+    X(COMMAND_FOCUS_PANE, "focus-pane", "Alt+K", "Screen", "choose a pane, to size it (arrows) or zoom it (Enter)")    \
+    X(COMMAND_ZOOM, "zoom", "Shift+F10", "Screen", "give the chat or the chosen pane all the room, or back")           \
+    X(COMMAND_WIDER, "wider", "", "Screen", "make the chosen pane wider")                                              \
+    X(COMMAND_NARROWER, "narrower", "", "Screen", "make the chosen pane narrower")                                     \
+    X(COMMAND_TALLER, "taller", "", "Screen", "make the chosen pane taller")                                           \
+    X(COMMAND_SHORTER, "shorter", "", "Screen", "make the chosen pane shorter")                                        \
+    X(COMMAND_RESET_SIZES, "reset-sizes", "", "Screen", "size all panes automatically again")                          \
     X(COMMAND_MEASURE, "measure", "", "Screen", "measure this machine's limits again")                                 \
     X(COMMAND_READ, "read", "Alt+0", "Screen", "show the transcript alone, for selecting with the mouse")             \
     X(COMMAND_ASCII, "ascii", "", "Screen", "toggle plain ASCII characters")                                           \

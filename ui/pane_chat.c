@@ -5,12 +5,26 @@
 
 #include "ui/keys.h"
 #include "ui/pane.h"
+#include "ui/pane_chats.h"
 #include "ui/screen_state.h"
 #include "ui/transcript.h"
 
 #define GAUGE_COLUMNS 10
 #define WRITING_SHOWN 100 // tokens of the message being written that are worth a word
 #define METRICS_WIDE  46 // of the rule, so that two metrics fit beside what else it says
+#define COMPACT_LEAST 24 // of it, so that it says the context's share,
+#define COMPACT_WIDE  56 // or all in words
+#define NAME_LEAST    6  // of the model's name
+
+static int worth_showing(const struct screen_view *v) { return v->writing >= WRITING_SHOWN ? v->writing : 0; }
+
+static double context_share(const struct screen_view *v) {
+    return ((double)v->context_used + worth_showing(v)) / v->context_size;
+}
+
+static enum theme_role context_role(double share) {
+    return share >= 0.95 ? ROLE_BAD : share >= 0.8 ? ROLE_WARN : ROLE_TEXT;
+}
 
 // "1,204 / 8,192 tokens ▓▓▓░░░░░░░", shortened until it fits; "~1,204" of a guess, "1,204 + ~310" before a long
 // message.
@@ -18,12 +32,11 @@ static void draw_gauge(struct view_frame *f, struct rect line) {
     const struct screen_view *v = f->view;
     if (v->context_size <= 0) return;
     char used[VIEW_NUMBER], size[VIEW_NUMBER], text[4 * VIEW_NUMBER];
-    const int shown = v->writing >= WRITING_SHOWN ? v->writing : 0;
-    double share = ((double)v->context_used + shown) / v->context_size;
-    enum theme_role role = share >= 0.95 ? ROLE_BAD : share >= 0.8 ? ROLE_WARN : ROLE_TEXT;
+    const double share = context_share(v);
+    const enum theme_role role = context_role(share);
     const char *about = v->context_guessed ? "~" : "";
     char more[VIEW_NUMBER] = "", writing[VIEW_NUMBER];
-    if (shown)
+    if (worth_showing(v))
         snprintf(more, sizeof more, " + ~%s", view_number(v->writing, writing));
     int width = snprintf(text, sizeof text, "%s%s%s / %s tokens", about, view_number(v->context_used, used), more,
                          view_number(v->context_size, size));
@@ -130,6 +143,78 @@ static int draw_metrics_in_words(struct view_frame *f, struct rect rule) {
     return draw_at_right(f, rule, text);
 }
 
+// "↓ new text below", as far as there is room; returns the columns used.
+static int draw_below(struct view_frame *f, struct rect rule, enum transcript_below below, int room) {
+    static const char *const texts[][2] = {[TRANSCRIPT_MORE_BELOW] = {" more below ", " more "},
+                                           [TRANSCRIPT_NEW_BELOW] = {" new text below ", " new "}};
+    const bool fresh = below == TRANSCRIPT_NEW_BELOW;
+    const char *text = texts[below][(int)strlen(texts[below][0]) + 2 > room];
+    const int width = (int)strlen(text) + 2, x = rule.x + 1;
+    if (width > room) return 0;
+    const struct style style = fresh ? view_bold(ROLE_ACCENT) : view_style(ROLE_ACCENT);
+    canvas_text(f->canvas, rule, x, rule.y, style, " ", 1);
+    canvas_symbol(f->canvas, rule, x + 1, rule.y, style, "↓", 'v');
+    canvas_text(f->canvas, rule, x + 2, rule.y, style, text, strlen(text));
+    frame_hit(f, (struct rect){x, rule.y, width, 1}, HIT_COMMAND, COMMAND_BOTTOM);
+    return width;
+}
+
+// "writing 12.0 tok/s", of the chat on the screen; without the first word where it says no more.
+static const char *state_text(const struct screen_view *v, bool wide, char out[3 * VIEW_NUMBER]) {
+    const struct view_chat *chat = view_chat(v);
+    char rate[VIEW_NUMBER];
+    const double speed = chat && chat->tokens_per_second > 0 ? (double)chat->tokens_per_second
+                         : v->metrics                        ? (double)v->metrics->decode_now
+                                                             : 0;
+    if (!chat || !chat->busy) return chat && chat->state == REQUEST_FAILED ? "failed" : "ready";
+    if (chat->state == REQUEST_PENDING) return "waits";
+    if (chat->state == REQUEST_PREFILLING && chat->prefill_total <= 0) return "reads";
+    if (chat->state == REQUEST_PREFILLING)
+        snprintf(out, 3 * VIEW_NUMBER, "reads %d%%", (int)(100LL * chat->prefill_done / chat->prefill_total));
+    else if (speed > 0) snprintf(out, 3 * VIEW_NUMBER, "%s%s tok/s", wide ? "writes " : "", view_rate(speed, rate));
+    else return "writes";
+    return out;
+}
+
+// What borders and panes say elsewhere: "guide Q8_0 ── ● 12.0 tok/s ─ context 3%". The model goes first where room is
+// short.
+static void draw_compact(struct view_frame *f, struct rect rule, enum transcript_below below) {
+    const struct screen_view *v = f->view;
+    const struct view_chat *chat = view_chat(v);
+    const bool wide = rule.width >= COMPACT_WIDE;
+    char text[3 * VIEW_NUMBER];
+    int end = rule.x + rule.width - 1;
+    if (v->context_size > 0 && rule.width >= COMPACT_LEAST) {
+        const double share = context_share(v);
+        const int percent = share > 0 && share < 0.01 ? 1 : (int)(100 * share);
+        const int width = snprintf(text, sizeof text, " context %s%d%% ", v->context_guessed ? "~" : "", percent);
+        end -= width;
+        canvas_text(f->canvas, rule, end, rule.y, view_style(context_role(share)), text, (size_t)width);
+        frame_hit(f, (struct rect){end, rule.y, width, 1}, HIT_COMMAND, COMMAND_CONTEXT);
+    }
+    int start = rule.x + 1;
+    if (below != TRANSCRIPT_AT_END) start += draw_below(f, rule, below, end - start);
+    const char *state = state_text(v, wide, text);
+    const int width = (int)strlen(state) + 4;
+    if (chat && end - width >= start) {
+        end -= width;
+        canvas_fill(f->canvas, (struct rect){end, rule.y, width, 1}, view_style(ROLE_TEXT), ' ');
+        chats_draw_mark(f, (struct rect){end + 1, rule.y, 1, 1}, chat, chats_mark_style(chat));
+        canvas_text(f->canvas, rule, end + 3, rule.y, view_style(ROLE_TEXT), state, strlen(state));
+    }
+    const int room = end - start - 2;
+    if (answers_elsewhere(v))
+        draw_command(f, (struct rect){start, rule.y, room, 1}, view_style(ROLE_ACCENT), " another branch ",
+                     COMMAND_TREE);
+    if (below != TRANSCRIPT_AT_END || !v->model_name || answers_elsewhere(v) || room < NAME_LEAST) return;
+    const bool whole = !v->model_short || text_width(v->model_name, strlen(v->model_name)) <= room;
+    const int used = canvas_cut(f->canvas, (struct rect){start + 1, rule.y, room, 1}, view_style(ROLE_DIM),
+                                whole ? v->model_name : v->model_short);
+    canvas_text(f->canvas, rule, start, rule.y, view_style(ROLE_DIM), " ", 1);
+    canvas_text(f->canvas, rule, start + 1 + used, rule.y, view_style(ROLE_DIM), " ", 1);
+    frame_hit(f, (struct rect){start, rule.y, used + 2, 1}, HIT_COMMAND, COMMAND_MODEL);
+}
+
 static void draw_rule(struct view_frame *f, enum transcript_below below) {
     struct rect rule = f->layout->rule, box = f->layout->panes[PANE_CHAT];
     struct style line = view_style(ROLE_BORDER);
@@ -143,7 +228,7 @@ static void draw_rule(struct view_frame *f, enum transcript_below below) {
         canvas_symbol(f->canvas, box, box.x, rule.y, line, "├", '+');
         canvas_symbol(f->canvas, box, box.x + box.width - 1, rule.y, line, "┤", '+');
     } else if (!f->view->editing) {
-        draw_gauge(f, (struct rect){rule.x + 1, rule.y, rule.width - 2, 1});
+        draw_compact(f, rule, below);
         return;
     }
     if (f->view->loading) return;
@@ -158,14 +243,7 @@ static void draw_rule(struct view_frame *f, enum transcript_below below) {
                          " another branch answers ", COMMAND_TREE);
         return;
     }
-    const char *text = below == TRANSCRIPT_NEW_BELOW ? " new text below " : " more below ";
-    int width = (int)strlen(text) + 2, x = rule.x + 1;
-    if (width + right > rule.width) return;
-    struct style style = below == TRANSCRIPT_NEW_BELOW ? view_bold(ROLE_ACCENT) : view_style(ROLE_ACCENT);
-    canvas_symbol(f->canvas, rule, x + 1, rule.y, style, "↓", 'v');
-    canvas_text(f->canvas, rule, x + 2, rule.y, style, text, strlen(text));
-    canvas_text(f->canvas, rule, x, rule.y, style, " ", 1);
-    frame_hit(f, (struct rect){x, rule.y, width, 1}, HIT_COMMAND, COMMAND_BOTTOM);
+    draw_below(f, rule, below, rule.width - right);
 }
 
 static void draw(struct view_frame *f, struct rect box, void *kept) {
@@ -175,11 +253,12 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     if (bordered(f->layout)) {
         char model[VIEW_WORDS];
         snprintf(model, sizeof model, v->template ? "%s, %s" : "%s", v->model_name, v->template);
-        canvas_box(f->canvas, box, 0, title, model, ROLE_BORDER);
+        canvas_box(f->canvas, box, 0, title, model, view_border(f, PANE_CHAT));
         draw_gauge(f, (struct rect){box.x + 2, box.y + box.height - 1, box.width - 4, 1});
     }
     bool compared = v->n_columns; // its place is theirs
-    draw_rule(f, compared ? TRANSCRIPT_AT_END : transcript_draw(kept, f, f->layout->bare ? f->layout->transcript : view_padded(f->layout->transcript)));
+    const struct rect area = f->layout->bare ? f->layout->transcript : view_padded(f->layout->transcript);
+    draw_rule(f, compared || !area.height ? TRANSCRIPT_AT_END : transcript_draw(kept, f, area));
 }
 
 static void click(struct screen *s, void *kept, const struct hit *h) {

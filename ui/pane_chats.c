@@ -4,6 +4,7 @@
 
 #include "ui/list.h"
 #include "ui/pane.h"
+#include "ui/pane_chats.h"
 
 static const struct {
     const char *mark;
@@ -21,6 +22,17 @@ static enum theme_role state_role(const struct view_chat *chat) {
     case REQUEST_FAILED: return ROLE_BAD;
     default: return ROLE_DIM;
     }
+}
+
+struct style chats_mark_style(const struct view_chat *chat) {
+    struct style style = view_style(state_role(chat));
+    if (style.role == ROLE_PREFILL) style.shade = THEME_STEPS; // the near end is for graphs: too dim for text
+    return style;
+}
+
+void chats_draw_mark(struct view_frame *f, struct rect line, const struct view_chat *chat, struct style style) {
+    const enum request_state state = chat->state < REQUEST_STATE_COUNT ? chat->state : REQUEST_FINISHED;
+    canvas_symbol(f->canvas, line, line.x, line.y, style, states[state].mark, states[state].ascii);
 }
 
 static const char *progress(const struct view_chat *chat, char out[VIEW_NUMBER]) {
@@ -43,11 +55,9 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
     if (current || chat->unread) title.attributes = CELL_BOLD;
     if (current) canvas_fill(f->canvas, line, title, ' ');
     struct rect inside = {line.x + 1, line.y, line.width - 2, 1};
-    enum request_state state = chat->state < REQUEST_STATE_COUNT ? chat->state : REQUEST_FINISHED;
-    struct style mark = {.role = (uint8_t)(current ? ROLE_SELECTED : state_role(chat)),
-                         .ground = ground};                  // states' colours suit the ground only
-    if (mark.role == ROLE_PREFILL) mark.shade = THEME_STEPS; // the near end is for graphs: too dim for text
-    canvas_symbol(f->canvas, inside, inside.x, line.y, mark, states[state].mark, states[state].ascii);
+    struct style mark = current ? title : chats_mark_style(chat); // states' colours suit the ground only
+    mark.attributes = 0;
+    chats_draw_mark(f, inside, chat, mark);
     char text[VIEW_NUMBER];
     progress(chat, text);
     if (!text[0] && (chat->unread || chat->pinned)) snprintf(text, sizeof text, chat->unread ? "new" : "pin");

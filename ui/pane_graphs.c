@@ -1,13 +1,17 @@
 // Graphs: throughput, latency, the KV cache, processors and power over time, above each other, with their scales, one
 // axis of time and a cursor that reads all of them; below them totals. Where not all have room the others are a key
 // away.
+#include "ui/pane_graphs.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
 #include "ui/clamp.h"
+#include "ui/keys.h"
 #include "ui/pane.h"
+#include "ui/pane_slow.h"
 
 enum {
     SCALE = 8,    // columns left of the graphs
@@ -16,7 +20,8 @@ enum {
     FOOT = 2,     // the cursor's mark, the axis
     TALL = 12,    // rows from which on there is a line of totals
     WIDTH = 200,  // of the pane, at most
-    COLUMNS = 256 // of a graph, at most
+    COLUMNS = 256, // of a graph, at most
+    WHY_LEAST = 60 // of a graph, from which on the cursor names the key that explains it
 };
 
 struct kept {
@@ -55,6 +60,11 @@ static void opened(void *kept) {
     k->taken = false;
 }
 
+void graphs_open(struct screen *s, double seconds) {
+    struct kept *k = screen_open_pane(s, PANE_GRAPHS);
+    k->cursor = seconds;
+}
+
 // ---- keys ----
 
 static int64_t cursor_of(const struct kept *k) {
@@ -88,7 +98,11 @@ static void typed(struct kept *k, const struct key *key) {
 
 static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *p = kept;
-    (void)s;
+    if (screen_bound(s, k) == COMMAND_SLOW) {
+        screen_close_pane(s, PANE_GRAPHS);
+        slow_open_at(s, p->cursor);
+        return true;
+    }
     if (k->modifiers & ~KEY_SHIFT) return false;
     switch (k->code) {
     case KEY_TEXT: typed(p, k); return true;
@@ -177,13 +191,15 @@ static void draw_graph(struct view_frame *f, struct rect r, const struct kept *k
 
 // "▲ 12 s ago"; at the end the axis says it.
 static void draw_cursor(struct view_frame *f, struct rect line, const struct kept *k) {
-    char ago[VIEW_NUMBER], text[VIEW_NUMBER + 8];
+    char ago[VIEW_NUMBER], text[VIEW_NUMBER + KEY_NAME + 16];
     const int64_t back = k->last - cursor_of(k);
     const int x = line.x + (int)(cursor_of(k) - k->left), right = line.x + line.width;
     canvas_symbol(f->canvas, line, x, line.y, view_bold(ROLE_ACCENT), "▲", '^');
     f->cursor_x = x, f->cursor_y = line.y;
     if (!back) return;
-    const int width = snprintf(text, sizeof text, "%s ago", time_text((double)back * timeline_seconds[k->level], ago));
+    const char *why = keys_name(COMMAND_SLOW);
+    int width = snprintf(text, sizeof text, "%s ago", time_text((double)back * timeline_seconds[k->level], ago));
+    if (*why && line.width >= WHY_LEAST) width += snprintf(text + width, sizeof text - (size_t)width, ", %s: why", why);
     canvas_print(f->canvas, line, x + 2 + width <= right ? x + 2 : x - 1 - width, line.y, view_style(ROLE_TEXT), "%s",
                  text);
 }

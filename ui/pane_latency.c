@@ -55,8 +55,8 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     for (int i = 0; i < 2 && i < r.height; i++) draw_line(f, r, r.y + i, &lines[i]);
     struct view_history h = f->view->latency;
     if (r.height <= 2) return;
-    struct rect graph = {r.x, r.y + 2, r.width, r.height - 2};
-    canvas_graph(f->canvas, graph, ROLE_LATENCY, h.values, h.count, 0, true);
+    const struct rect graph = view_graph(f, (struct rect){r.x, r.y + 2, r.width, r.height - 2}, ROLE_LATENCY, h,
+                                         VALUE_COLUMNS + 1, view_seconds);
     *k = (struct kept){graph.width, f->canvas->ascii ? 1 : 2, f->view->samples};
     frame_hit(f, graph, HIT_ROW, 0);
 }

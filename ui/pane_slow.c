@@ -2,6 +2,7 @@
 // for.
 #include "ui/pane_slow.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "engine/base/clock.h"
 #include "ui/clamp.h"
 #include "ui/pane.h"
+#include "ui/pane_graphs.h"
 
 enum {
     WIDTH = 132,
@@ -21,6 +23,8 @@ enum {
 
 struct kept {
     uint64_t cursor;        // number of the sample; 0: not chosen yet
+    double asked;           // clock_seconds() that it is to be chosen by; 0: by none
+    double at;              // that of the token with the cursor, as it was last drawn; 0: there is none
     uint64_t first, last;   // that there are
     uint64_t before, after; // the nearest spikes; 0: none
     uint64_t left;          // the sample in the first column, as it was last drawn
@@ -31,6 +35,11 @@ static void opened(void *kept) { *(struct kept *)kept = (struct kept){0}; }
 void slow_open(struct screen *s, uint64_t sample) {
     struct kept *k = screen_open_pane(s, PANE_SLOW);
     k->cursor = sample;
+}
+
+void slow_open_at(struct screen *s, double seconds) {
+    struct kept *k = screen_open_pane(s, PANE_SLOW);
+    k->asked = seconds;
 }
 
 // ---- keys ----
@@ -48,7 +57,11 @@ static int column_of(const struct kept *k, uint64_t sample) { return (int)(sampl
 
 static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *p = kept;
-    (void)s;
+    if (screen_bound(s, k) == COMMAND_GRAPHS) {
+        screen_close_pane(s, PANE_SLOW);
+        graphs_open(s, p->at);
+        return true;
+    }
     if (k->modifiers & ~KEY_SHIFT) return false;
     switch (k->code) {
     case KEY_LEFT: move(p, -1); return true;
@@ -100,16 +113,33 @@ static uint64_t find_spike(const struct screen_view *v, const struct kept *k, in
     return 0;
 }
 
+static double time_of(const struct view_moment *m) {
+    return m && m->token.seconds > 0 ? ((double)m->token.number + 0.5) * METRICS_MOMENT_SECONDS : 0;
+}
+
+static uint64_t nearest(const struct screen_view *v, const struct kept *k, double seconds) {
+    uint64_t found = 0;
+    double least = 0;
+    for (uint64_t at = k->first; at <= k->last; at++) {
+        const double time = time_of(moment_of(v, at)), apart = fabs(time - seconds);
+        if (time > 0 && (!found || apart < least)) found = at, least = apart;
+    }
+    return found;
+}
+
 static void find_places(struct kept *k, const struct screen_view *v, int columns) {
     const uint64_t count = (uint64_t)v->latency.count, shown = (uint64_t)columns < count ? (uint64_t)columns : count;
     k->last = v->samples;
     k->first = v->samples - count + 1;
+    if (k->asked > 0) k->cursor = nearest(v, k, k->asked);
+    k->asked = 0;
     if (!k->cursor) { // the slowest in sight
         k->cursor = k->last;
         for (uint64_t at = k->last + 1 - shown; at <= k->last; at++)
             if (seconds_at(v, at) > seconds_at(v, k->cursor)) k->cursor = at;
     }
     go(k, k->cursor);
+    k->at = time_of(moment_of(v, k->cursor));
     k->before = find_spike(v, k, -1);
     k->after = find_spike(v, k, 1);
     k->left = k->last + 1 - (uint64_t)columns; // it may be before the first

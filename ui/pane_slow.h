@@ -7,5 +7,6 @@
 struct screen;
 
 void slow_open(struct screen *s, uint64_t sample); // with the cursor on it
+void slow_open_at(struct screen *s, double seconds); // or on the one nearest to this clock_seconds(); 0: the slowest
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "ui/pane.h"
 
+#define SCALE_COLUMNS 6 // "9999" or "10.0k", and a blank
+
 static void rate_text(double per_second, char out[VIEW_NUMBER + 8]) {
     view_rate(per_second, out);
     if (metric_known(per_second)) strcat(out, " tok/s");
@@ -39,7 +41,7 @@ static void drafts_line(struct view_frame *f, struct rect r, int y, const struct
 }
 
 static void graph(struct view_frame *f, struct rect r, int y, int height, enum theme_role role, struct view_history h) {
-    if (height > 0) canvas_graph(f->canvas, (struct rect){r.x, y, r.width, height}, role, h.values, h.count, 0, true);
+    view_graph(f, (struct rect){r.x, y, r.width, height}, role, h, SCALE_COLUMNS, view_rate);
 }
 
 static void draw(struct view_frame *f, struct rect box, void *kept) {

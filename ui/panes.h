@@ -17,6 +17,11 @@
 
 enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the screen is wide enough for both
 
+// Where the panes stand: beside the chat, at both sides where that leaves it room to read, otherwise in one column; at
+// both sides; or above the chat, in rows.
+enum pane_arrangement { ARRANGE_AUTO, ARRANGE_WIDE, ARRANGE_TALL, ARRANGE_COUNT };
+#define PANE_ARRANGEMENT_CHOICES "auto|wide|tall"
+
 // X(enumerator, module, title, key, help, side, rows, weight, rank, unasked, presets)
 //   module   its file, and its name in the configuration; `toggle-MODULE` is the command that shows and hides it
 //   rows     that it has at least, with its border; weight: its share of those that are left over
@@ -61,6 +66,7 @@ enum pane_side { PANE_LEFT, PANE_RIGHT }; // of the conversation, where the scre
     X(LINKS, links, "links", COMMAND_LINKS)                                                                            \
     X(READ, read, "", COMMAND_READ)                                                                                    \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \
+    X(FOCUS, focus, "", COMMAND_FOCUS_PANE)                                                                            \
     X(DIALOG, dialog, "", COMMAND_COUNT)
 
 enum pane_id {

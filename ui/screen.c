@@ -33,8 +33,7 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     struct screen *s = xcalloc(1, sizeof *s);
     s->terminal = t;
     s->ascii = o->ascii || !terminal_unicode(t);
-    s->panes = o->panes & PANES_BESIDE;
-    s->panes_chosen = o->panes;
+    screen_set_panes(s, &o->panes);
     s->titles = o->title;
     for (int p = 0; p < PANE_COUNT; p++)
         if (pane_actions[p]->keeps) s->kept[p] = xcalloc(1, pane_actions[p]->keeps);
@@ -117,19 +116,6 @@ bool screen_set_theme(struct screen *s, const char *name, struct status *st) {
 
 void screen_set_ascii(struct screen *s, bool ascii) { s->ascii = ascii || !terminal_unicode(s->terminal); }
 
-void screen_set_panes(struct screen *s, uint32_t set) {
-    s->panes = set & PANES_BESIDE;
-    s->panes_chosen = set;
-}
-uint32_t screen_panes(const struct screen *s) { return s->panes; }
-
-uint32_t screen_panes_with_room(const struct screen *s) {
-    struct layout l = layout_make(s->canvas.width, s->canvas.height, s->panes, 1);
-    uint32_t shown = 0;
-    for (int p = PANES_FIRST; p < PANES_END; p++) shown |= (uint32_t)(l.panes[p].width > 0) << p;
-    return shown;
-}
-
 int screen_page(const struct screen *s) {
     return screen_has_open(s, PANE_KV_MAP) ? kv_map_chosen(s->kept[PANE_KV_MAP]) : -1;
 }
@@ -178,6 +164,7 @@ void *screen_open_pane(struct screen *s, enum pane_id pane) {
     if (pane == PANE_COMPARE) screen_close_pane(s, PANE_SELECT); // both say which message keys are about
     if (pane == PANE_SELECT) screen_close_pane(s, PANE_COMPARE);
     s->stack[s->n_stack++] = pane;
+    if (pane_actions[pane]->passes_on && pane != PANE_FOCUS && s->focus != PANE_CHAT) s->zoomed = false;
     if (pane_actions[pane]->opened) pane_actions[pane]->opened(s->kept[pane]);
     return s->kept[pane];
 }
@@ -286,28 +273,13 @@ static bool without_colours(const struct screen *s) {
     return same || terminal_colours(s->terminal) == 1;
 }
 
-static void make_layout(struct screen *s, int width, int height) {
-    if (screen_has_open(s, PANE_READ)) {
-        s->layout = layout_read(width, height);
-        return;
-    }
-    if (!s->panes_chosen) s->panes = layout_default_panes(width, height);
-    s->layout = layout_make(width, height, s->panes, 1);
-    int lines = 0, columns = view_padded(s->layout.composer).width;
-    for (int i = 0; i < s->n_stack; i++) {
-        const struct pane *open = pane_actions[s->stack[i]];
-        if (open->rows) lines = open->rows(columns, s->ascii);
-    }
-    if (!lines) lines = composer_lines(s->composer, columns);
-    if (lines > 1) s->layout = layout_make(width, height, s->panes, lines);
-}
-
 static void begin_frame(struct screen *s, const struct screen_view *v) {
     s->canvas.ascii = s->ascii;
     s->frame = (struct view_frame){.canvas = &s->canvas,
                                    .view = v,
                                    .without_colours = without_colours(s),
                                    .layout = &s->layout,
+                                   .focus = screen_has_open(s, PANE_FOCUS) ? s->focus : PANE_COUNT,
                                    .status = current_status(s),
                                    .escape_is_typed = composer_takes_escape(s->composer),
                                    .bar_step = bar_step(),
@@ -332,7 +304,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     if (!screen_has_open(s, PANE_SELECT)) transcript_select(s->transcript, 0);
     if (!screen_has_open(s, PANE_TOKENS)) transcript_tokens_end(s->transcript);
     if (!screen_has_open(s, PANE_SEARCH)) transcript_search(s->transcript, "");
-    make_layout(s, width, height);
+    screen_layout(s, width, height);
     if (screen_has_open(s, PANE_PROMPT)) prompt_make_room(&s->layout, v->prompt);
     begin_frame(s, v);
     for (int p = PANES_FIRST; p < PANES_END; p++)

@@ -12,6 +12,7 @@
 #include "engine/base/worker.h"
 #include "ui/commands.h"
 #include "ui/draft.h"
+#include "ui/pane_sizes.h"
 #include "ui/panes.h"
 
 struct ui_command {
@@ -37,7 +38,7 @@ struct screen_options {
     bool ascii;
     bool title;              // the terminal's window is called as the chat is
     int colours;             // 0: ask the terminal; 1 (mono), 16, 256, 1 << 24
-    uint32_t panes;          // bit p: enum pane_id p is shown beside the conversation; 0: default
+    struct pane_choice panes;
     const char *history_path; // of the composer; NULL: not saved
     struct worker *worker;   // that writes it
     struct worker *reader;   // of folders, where paths are completed; NULL: they are not
@@ -51,7 +52,8 @@ void screen_close(struct screen *s);
 
 // Reads what waits on the input (never blocks) and hands out the commands it means, one a call; false when there are
 // no more. Keys that edit, scroll, toggle panes, switch themes or work in a dialog are handled inside; for those that
-// change a setting (theme, panes, ascii) the command is handed out too, after the fact, so that it can be saved.
+// change a setting (theme, panes and their sizes, ascii) the command is handed out too, after the fact, so that it can
+// be saved.
 bool screen_input(struct screen *s, struct ui_command *out);
 bool screen_ended(const struct screen *s);                    // end of input: the terminal is gone
 // Where the token cursor is in the messages of this view, which is then to show that token; false: there is none.
@@ -84,8 +86,9 @@ void screen_set_draft(struct screen *s, const struct draft *d); // of another ch
 const char *screen_theme(const struct screen *s);
 bool screen_set_theme(struct screen *s, const char *name, struct status *st); // false: it cannot be loaded
 void screen_set_ascii(struct screen *s, bool ascii);
-void screen_set_panes(struct screen *s, uint32_t set); // as of struct screen_options
-uint32_t screen_panes(const struct screen *s);
+void screen_set_panes(struct screen *s, const struct pane_choice *choice);
+struct pane_choice screen_pane_choice(const struct screen *s);
+uint32_t screen_panes(const struct screen *s); // that are wanted now
 uint32_t screen_panes_with_room(const struct screen *s); // those of them that this size can show
 bool screen_has_open(const struct screen *s, enum pane_id pane); // of those over the others
 // What is looked for in the pane to find a chat; NULL: it is not open. Valid until the next screen call.

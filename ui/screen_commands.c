@@ -71,25 +71,6 @@ static void next_theme(struct screen *s) {
     screen_hand_out(s, COMMAND_THEME, -1, st.code ? st.text : NULL);
 }
 
-static void choose_panes(struct screen *s, uint32_t set) {
-    s->panes = set;
-    s->panes_chosen = true;
-}
-
-// The panes that are in so many presets; with the highest number that is none.
-static uint32_t preset(int presets) {
-    uint32_t set = 0;
-    for (int p = PANES_FIRST; p < PANES_END; p++) set |= (uint32_t)(panes[p].presets >= presets) << p;
-    return set;
-}
-
-// From all panes to none, and all again.
-static void next_panes(struct screen *s) {
-    int at = 1;
-    while (preset(at) && preset(at) != s->panes) at++;
-    choose_panes(s, preset(preset(at) ? at + 1 : 1));
-}
-
 static void ask_knob(struct screen *s) {
     if (s->facts.knob < 0 || s->facts.knob >= KNOB_COUNT) return;
     const struct sampling_knob *knob = &sampling_knobs[s->facts.knob];
@@ -328,10 +309,17 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_REDRAW: terminal_forget(s->terminal); return;
     case COMMAND_INTERRUPT: interrupt(s); return;
     case COMMAND_THEME: next_theme(s); return;
-    case COMMAND_PANES: next_panes(s); break;
+    case COMMAND_PANES: screen_next_preset(s); break;
+    case COMMAND_FOCUS_PANE: screen_focus_step(s, 1); return;
+    case COMMAND_ZOOM: screen_zoom(s); return;
+    case COMMAND_WIDER:
+    case COMMAND_NARROWER:
+    case COMMAND_TALLER:
+    case COMMAND_SHORTER:
+    case COMMAND_RESET_SIZES: screen_size(s, id); break;
     case COMMAND_ASCII: s->ascii = !s->ascii; break;
 #define X(id, ...)                                                                                                     \
-    case COMMAND_TOGGLE_##id: choose_panes(s, s->panes ^ 1u << PANE_##id); break;
+    case COMMAND_TOGGLE_##id: screen_choose_panes(s, s->panes ^ 1u << PANE_##id); break;
         PANES(X)
 #undef X
     default: break;

@@ -66,7 +66,8 @@ static enum pane_id pane_under(const struct screen *s, int x, int y, const struc
 static void mouse_input(struct screen *s, const struct key *k) {
     const struct pane *top = pane_actions[screen_top(s)];
     bool other_button = k->action == MOUSE_PRESS && k->number != 0, over = s->n_stack > 1;
-    if (k->action == MOUSE_RELEASE || other_button || (over && !top->click && !top->passes_on)) return;
+    bool ends = k->action == MOUSE_RELEASE || k->action == MOUSE_DRAG; // what a press began
+    if (screen_drag(s, k) || ends || other_button || (over && !top->click && !top->passes_on)) return;
     if (k->action == MOUSE_PRESS) {
         click(s, k);
     } else {
@@ -105,6 +106,8 @@ static void input(struct screen *s, const struct key *k) {
         screen_run(s, COMMAND_MODEL_STOP);
     } else if (k->code == KEY_ESCAPE && s->facts.editing && !composer_takes_escape(s->composer)) {
         screen_run(s, COMMAND_EDIT_STOP);
+    } else if (k->code == KEY_ESCAPE && s->zoomed && !composer_takes_escape(s->composer)) {
+        screen_zoom(s);
     } else {
         int id = command_after_escape(s, k);
         if (id < 0) id = screen_bound(s, k);

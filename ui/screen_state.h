@@ -51,6 +51,13 @@ struct screen {
     struct window window;
     uint32_t panes;
     bool panes_chosen; // otherwise they follow the size
+    enum pane_arrangement arrangement;
+    struct pane_sizes sizes;
+    enum pane_id focus; // the pane that sizing and zooming are about
+    bool zoomed;        // it is alone
+    struct layout_edge dragged; // by the mouse
+    bool dragging, moved;
+    int grip; // where on the edge it was taken
     void *kept[PANE_COUNT];
     enum pane_id stack[PANE_COUNT]; // of those that are open: at the bottom the composer, the last one is on top
     int n_stack;
@@ -68,6 +75,16 @@ struct screen {
     struct key keys[COMMAND_COUNT];
     bool bound[COMMAND_COUNT];
 };
+
+// screen_panes.c: which panes there are, how large, and which one is zoomed.
+void screen_layout(struct screen *s, int width, int height);
+void screen_choose_panes(struct screen *s, uint32_t set);
+void screen_next_preset(struct screen *s);
+void screen_focus_step(struct screen *s, int step); // opens the pane that says so where it is not open
+void screen_zoom(struct screen *s);
+void screen_size(struct screen *s, enum ui_command_id id); // COMMAND_WIDER and its like
+// True: the mouse is moving a border, or begins to or ends it.
+bool screen_drag(struct screen *s, const struct key *k);
 
 static inline enum pane_id screen_top(const struct screen *s) { return s->stack[s->n_stack - 1]; }
 

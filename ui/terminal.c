@@ -220,14 +220,14 @@ static int colours_choose(int wanted, int announced) {
     return announced;
 }
 
-// Alternate screen, no wrapping at the right edge, bracketed paste, mouse buttons and wheel with coordinates in
+// Alternate screen, no wrapping at the right edge, bracketed paste, mouse buttons, dragging and wheel with coordinates in
 // decimal, a bar as cursor; from an xterm, Esc for Alt, which otherwise makes letters of a key. And back, in any state.
 static void hold_prepare(const struct abilities *a) {
-    snprintf(hold.enter, sizeof hold.enter, "%s\033[?7l\033[?2004h\033[?1000h\033[?1006h%s%s\033[?25l",
+    snprintf(hold.enter, sizeof hold.enter, "%s\033[?7l\033[?2004h\033[?1000h\033[?1002h\033[?1006h%s%s\033[?25l",
              a->other_screen ? "\033[?1049h\033[22;2t" : "", a->is_xterm ? "\033[?1036s\033[?1036h" : "",
              a->cursor_shape ? "\033[6 q" : "");
     snprintf(hold.leave, sizeof hold.leave,
-             "\033[?2026l\033[0m\033[?1006l\033[?1000l\033[?2004l\033[?7h%s%s\033[?25h%s",
+             "\033[?2026l\033[0m\033[?1006l\033[?1002l\033[?1000l\033[?2004l\033[?7h%s%s\033[?25h%s",
              a->is_xterm ? "\033[?1036r" : "", a->cursor_shape ? "\033[0 q" : "",
              a->other_screen ? "\033[23;2t\033[?1049l" : "\033[H\033[2J");
     hold.titles = a->other_screen;
@@ -407,7 +407,7 @@ bool terminal_write(struct terminal *t, const char *bytes, size_t size) {
 }
 
 void terminal_mouse(struct terminal *t, bool ours) {
-    static const char on[] = "\033[?1000h\033[?1006h", off[] = "\033[?1006l\033[?1000l";
+    static const char on[] = "\033[?1000h\033[?1002h\033[?1006h", off[] = "\033[?1006l\033[?1002l\033[?1000l";
     if (t->mouse_takes != hold.takes) t->mouse_lent = false; // it was asked for with all else
     t->mouse_takes = hold.takes;
     if (t->mouse_lent == !ours) return;

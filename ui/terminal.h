@@ -19,7 +19,7 @@ enum key_code {
     KEY_CONTROL,          // number: the letter, 'a'–'z' and @ [ \ ] ^ _
 };
 enum key_modifier { KEY_SHIFT = 1, KEY_ALT = 2, KEY_CTRL = 4 };
-enum mouse_action { MOUSE_PRESS, MOUSE_RELEASE, MOUSE_WHEEL_UP, MOUSE_WHEEL_DOWN };
+enum mouse_action { MOUSE_PRESS, MOUSE_RELEASE, MOUSE_WHEEL_UP, MOUSE_WHEEL_DOWN, MOUSE_DRAG };
 
 struct key {
     enum key_code code;

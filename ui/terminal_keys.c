@@ -151,7 +151,9 @@ static struct key key_mouse(int buttons, int x, int y, bool release) {
         k.action = buttons & 1 ? MOUSE_WHEEL_DOWN : MOUSE_WHEEL_UP;
         k.number = 0;
     }
-    bool sideways = (buttons & 64) && (buttons & 2), motion = buttons & 32, outside = x < 1 || y < 1;
+    if (buttons & 32) k.action = MOUSE_DRAG;
+    const bool motion = buttons & 32 && (release || buttons & 64 || (buttons & 3) == 3); // with no button held
+    bool sideways = (buttons & 64) && (buttons & 2), outside = x < 1 || y < 1;
     return sideways || motion || outside || buttons & 128 ? key_plain(KEY_NONE, 0, 0) : k;
 }
 

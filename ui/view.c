@@ -41,6 +41,10 @@ struct style view_bold(enum theme_role role) {
     return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND, .attributes = CELL_BOLD};
 }
 
+enum theme_role view_border(const struct view_frame *f, enum pane_id pane) {
+    return f->focus == pane ? ROLE_BORDER_ACTIVE : ROLE_BORDER;
+}
+
 struct style view_chosen(struct view_frame *f, struct rect line) {
     const struct style chosen = {ROLE_SELECTED, ROLE_SELECTED_GROUND, CELL_BOLD, 0};
     canvas_fill(f->canvas, line, chosen, ' ');
@@ -57,7 +61,7 @@ struct rect view_pane(struct view_frame *f, struct rect box, enum pane_id pane, 
     const char *key = keys_name(COMMAND_TOGGLE(pane));
     int digit = strlen(key) == 5 && !strncmp(key, "Alt+", 4) ? key[4] - '0' : 0; // with any other key: none is raised
     if (!title) title = panes[pane].title;
-    canvas_box(f->canvas, box, digit, title, NULL, ROLE_BORDER);
+    canvas_box(f->canvas, box, digit, title, NULL, view_border(f, pane));
     frame_hit(f, (struct rect){box.x + 1, box.y, text_width(title, strlen(title)) + 2, 1}, HIT_COMMAND,
               COMMAND_TOGGLE(pane));
     return view_inside(box);

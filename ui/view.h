@@ -50,6 +50,7 @@ struct view_frame {
     bool escape_is_typed;      // it is a key of the message's
     uint64_t bar_step;         // of a bar that does not know how far it is
     enum pane_id pane;         // that is drawing
+    enum pane_id focus;        // that is marked; PANE_COUNT: none
     int cursor_x, cursor_y;    // where the cursor is to be shown; x < 0: nowhere
 };
 
@@ -67,6 +68,7 @@ const char *view_author(const struct screen_view *v, enum view_role role, const 
 
 struct style view_style(enum theme_role role);
 struct style view_bold(enum theme_role role);
+enum theme_role view_border(const struct view_frame *f, enum pane_id pane);
 // Fills a line that is chosen; the style of all that it says: other colours suit the ground only.
 struct style view_chosen(struct view_frame *f, struct rect line);
 struct rect view_inside(struct rect box); // the room that view_pane leaves
@@ -92,10 +94,14 @@ void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, 
 
 // The text of a token: blanks and line ends are a part of it, so that they are to be seen.
 void view_token(struct view_frame *f, struct rect clip, struct style style, const char *text);
+#define VIEW_NUMBER 32
+// The newest samples of a history, the largest one at the top; where there is room with a scale in the first `scale`
+// columns, and a line that says how long it is. Returns where the graph itself is.
+struct rect view_graph(struct view_frame *f, struct rect r, enum theme_role role, struct view_history h, int scale,
+                       const char *format(double value, char out[VIEW_NUMBER]));
 
 #define VIEW_WORDS 200
 const char *view_words(const char *text, size_t size, char out[VIEW_WORDS]); // the beginning of a text in one line
-#define VIEW_NUMBER 32
 const char *view_number(long long n, char out[VIEW_NUMBER]);     // "12,040"
 const char *view_rate(double per_second, char out[VIEW_NUMBER]); // "41.8", "512", "1.2k"
 const char *view_seconds(double seconds, char out[VIEW_NUMBER]); // "88 ms", "2.10 s"

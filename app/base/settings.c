@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine/base/panic.h"
-#include "ui/panes.h"
 
 const struct setting_info setting_table[SETTING_COUNT] = {
 #define X(field, type, key, letter, kind, argument, low, high, places, help)                                           \
@@ -199,6 +198,19 @@ static bool parse_panes(const struct setting_info *info, const char *text, uint3
     return true;
 }
 
+static bool parse_sizes(const struct setting_info *info, const char *text, struct pane_sizes *out, struct status *st) {
+    const char *bad;
+    size_t size;
+    if (pane_sizes_parse(out, text, &bad, &size)) return true;
+    return status_fail(st, STATUS_USAGE, "%s: expected words such as chats=0x12, got '%.*s'", info->key, (int)size,
+                       bad);
+}
+
+static char *format_sizes(const struct pane_sizes *sizes) {
+    char text[PANE_SIZES_TEXT];
+    return xstrdup(pane_sizes_format(sizes, text));
+}
+
 // Returns the choice after the one of *size bytes at `at`, NULL after the last.
 static const char *choice_next(const char *at, size_t *size) {
     at += *size + (at[*size] == '|');
@@ -254,6 +266,7 @@ bool setting_parse(struct settings *s, int id, const char *text, struct status *
     void *field = (char *)s + info->offset;
     if (info->kind == SETTING_FLAG) return parse_flag(info, text, field, st);
     if (info->kind == SETTING_PANES) return parse_panes(info, text, field, st);
+    if (info->kind == SETTING_SIZES) return parse_sizes(info, text, field, st);
     if (info->kind == SETTING_CHOICE) return parse_choice(info, text, field, st);
     if (info->kind == SETTING_BYTES) return parse_bytes(info, text, field, st);
     if (info->kind == SETTING_TEXTS) {
@@ -337,6 +350,7 @@ char *setting_format(const struct settings *s, int id) {
     case SETTING_TEXT: return xstrdup(*(char *const *)field ? *(char *const *)field : "");
     case SETTING_BYTES: return format_bytes(*(const uint64_t *)field);
     case SETTING_PANES: return format_panes(*(const uint32_t *)field);
+    case SETTING_SIZES: return format_sizes(field);
     case SETTING_TEXTS: return format_texts(field);
     case SETTING_CHOICE: return format_choice(info, *(const int *)field);
     case SETTING_KNOB: return format_knob(s, info);

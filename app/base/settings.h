@@ -12,6 +12,7 @@
 #include "engine/message.h"
 #include "engine/model_file.h"
 #include "engine/sampling.h"
+#include "ui/pane_sizes.h"
 
 enum setting_kind {
     SETTING_FLAG,   // bool: an option without argument; yes or no in the file
@@ -23,6 +24,7 @@ enum setting_kind {
     SETTING_TEXTS,  // struct text_list: a text is added, an empty one clears the list
     SETTING_CHOICE, // int: index of a word in `argument`, which lists them separated by '|'
     SETTING_PANES,  // uint32_t: the panes shown, as digits or names, or "none"; 0: not set
+    SETTING_SIZES,  // struct pane_sizes, as words NAME=COLUMNSxROWS
     SETTING_KNOB,   // a field of struct sampling; "default": follow the model
 };
 
@@ -118,6 +120,10 @@ enum setting_place {
       "chat in lines, without a screen, as for screen readers (TERM=dumb: always)")                                   \
     X(panes, uint32_t, "panes", 0, SETTING_PANES, "DIGITS", 0, 0, IN_CHAT | IN_FILE,                                   \
       "panes to show beside the chat, such as 124, or none")                                                           \
+    X(layout, int, "layout", 0, SETTING_CHOICE, PANE_ARRANGEMENT_CHOICES, 0, 0, IN_CHAT | IN_FILE,                     \
+      "where panes stand: wide (at both sides of the chat), tall (above it) or auto")                                  \
+    X(sizes, struct pane_sizes, "sizes", 0, SETTING_SIZES, "SIZES", 0, 0, IN_FILE,                                     \
+      "sizes of panes, such as left=30x0 chats=0x12 (columns and rows, 0: automatic)")                                 \
     X(notify, int, "notify", 0, SETTING_CHOICE, NOTIFY_CHOICES, 0, 0, IN_CHAT | IN_FILE,                               \
       "notice when an answer ends in a chat that is not on the screen")                                                \
     X(title, int, "title", 0, SETTING_CHOICE, "off|on", 0, 0, IN_CHAT | IN_FILE,                                       \

@@ -452,7 +452,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     options.theme = p->settings->theme;
     options.ascii = p->settings->ascii;
     options.title = p->settings->title;
-    options.panes = p->settings->panes;
+    options.panes = chat_pane_choice(p->settings);
     options.theme_problem = &theme;
     struct status keys = {0};
     keys_bind((const char *const *)p->settings->keys.texts, p->settings->keys.count, &keys);

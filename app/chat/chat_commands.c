@@ -333,13 +333,24 @@ static void append_panes(char text[160], const char *lead, uint32_t set) {
 
 static void command_panes(struct chat *c, const struct ui_command *command) {
     (void)command;
+    const struct pane_choice choice = screen_pane_choice(c->screen);
     uint32_t wanted = screen_panes(c->screen), shown = screen_panes_with_room(c->screen);
-    c->p.settings->panes = wanted | 1; // bit 0: chosen, even if none is shown
+    const bool moved = c->p.settings->layout != (int)choice.arrangement;
+    static const char *const leads[ARRANGE_COUNT] = {"panes: ", "at both sides: ", "above the chat: "};
+    c->p.settings->panes = choice.shown;
+    c->p.settings->layout = (int)choice.arrangement;
     char text[160] = "";
-    append_panes(text, "panes: ", shown);
+    append_panes(text, leads[choice.arrangement], shown);
     append_panes(text, *text ? "; no room for " : "no room for ", wanted & ~shown);
     chat_say(c, false, "%s", *text ? text : "no panes beside the chat");
     chat_save_setting(c, SETTING_panes);
+    if (moved) chat_save_setting(c, SETTING_layout);
+}
+
+static void command_sizes(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    c->p.settings->sizes = screen_pane_choice(c->screen).sizes;
+    chat_save_setting(c, SETTING_sizes);
 }
 
 static void command_measure(struct chat *c, const struct ui_command *command) {
@@ -458,6 +469,11 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         PANES(X)
 #undef X
         [COMMAND_PANES] = command_panes,
+        [COMMAND_WIDER] = command_sizes,
+        [COMMAND_NARROWER] = command_sizes,
+        [COMMAND_TALLER] = command_sizes,
+        [COMMAND_SHORTER] = command_sizes,
+        [COMMAND_RESET_SIZES] = command_sizes,
         [COMMAND_MEASURE] = command_measure,
         [COMMAND_ASCII] = command_ascii,
         [COMMAND_INTERRUPT] = command_interrupt,

@@ -128,6 +128,10 @@ static void keep_named(struct text_list *l, const char *text) {
     if (text[size]) text_list_insert(l, l->count, text);
 }
 
+struct pane_choice chat_pane_choice(const struct settings *s) {
+    return (struct pane_choice){s->panes, (enum pane_arrangement)s->layout, s->sizes};
+}
+
 static bool set_program(struct chat *c, int id, const char *text, struct status *st) {
     struct settings *s = c->p.settings;
     if (is_library(id) && *text) {
@@ -139,7 +143,10 @@ static bool set_program(struct chat *c, int id, const char *text, struct status 
     if (!setting_change(s, id, text, model_host_info(c->p.host), st)) return false;
     screen_set_ascii(c->screen, s->ascii);
     screen_set_title(c->screen, s->title);
-    if (id == SETTING_panes) screen_set_panes(c->screen, s->panes);
+    if (id == SETTING_panes || id == SETTING_layout || id == SETTING_sizes) {
+        const struct pane_choice choice = chat_pane_choice(s);
+        screen_set_panes(c->screen, &choice);
+    }
     session_begin_with_defaults(c->session);
     chat_save_setting(c, id);
     return true;

@@ -197,6 +197,7 @@ void chat_save_preset(struct chat *c, const struct ui_command *command);
 void chat_save_prompt(struct chat *c, const struct ui_command *command);
 void chat_settings_show(struct chat *c, struct screen_view *view);
 void chat_settings_close(struct chat *c);
+struct pane_choice chat_pane_choice(const struct settings *s);
 
 // chat_model.c
 void chat_model_reload(struct chat *c, const struct ui_command *command);

@@ -65,6 +65,7 @@ static const char *kind_text(enum setting_kind kind) {
     case SETTING_TEXTS: return "text, repeatable";
     case SETTING_CHOICE: break; // the choices are listed instead
     case SETTING_PANES: return "digits or names, or none";
+    case SETTING_SIZES: return "words NAME=COLUMNSxROWS";
     }
     return "";
 }

@@ -99,6 +99,7 @@ static const struct {
 } modes[] = {{7, true, "long lines do not wrap"},
              {25, true, "the cursor is hidden"},
              {1000, false, "the mouse is taken"},
+             {1002, false, "the mouse is followed while it drags"},
              {1006, false, "the mouse's coordinates are decimal"},
              {1036, false, "Esc comes for Alt"},
              {1049, false, "it shows the other screen"},

@@ -83,6 +83,7 @@ static struct {
     const char *finding; // words typed in the pane to find a chat; NULL: it is not open
     enum find_order finding_order;
     struct view_found found[32];
+    struct pane_choice panes;
     uint64_t shown; // message that was to be shown
     bool asks;      // whether to do something
     const char *theme_problem; // at the next opening; NULL: none
@@ -161,7 +162,8 @@ void screen_notify(struct screen *s, int kind, const char *title) {
 }
 void screen_set_title(struct screen *s, bool title) { (void)s, (void)title; }
 void screen_set_ascii(struct screen *s, bool ascii) { (void)s, (void)ascii; }
-void screen_set_panes(struct screen *s, uint32_t set) { (void)s, (void)set; }
+void screen_set_panes(struct screen *s, const struct pane_choice *choice) { (void)s, (void)choice; }
+struct pane_choice screen_pane_choice(const struct screen *s) { return (void)s, screen.panes; }
 const char *screen_theme(const struct screen *s) { return (void)s, "ember"; }
 uint32_t screen_panes(const struct screen *s) { return (void)s, 1u << 2 | 1u << 4; }
 uint32_t screen_panes_with_room(const struct screen *s) { return (void)s, 1u << 2; }

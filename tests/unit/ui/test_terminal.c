@@ -355,6 +355,7 @@ static size_t position_of(const struct session *s, const char *bytes) {
 // The last word about every mode is that it is off.
 static void assert_restored(const struct session *s) {
     static const char *const modes[][2] = {{"\033[?1049h", "\033[?1049l"}, {"\033[?1000h", "\033[?1000l"},
+                                           {"\033[?1002h", "\033[?1002l"},
                                            {"\033[?1006h", "\033[?1006l"}, {"\033[?2004h", "\033[?2004l"},
                                            {"\033[?25l", "\033[?25h"},     {"\033[?7l", "\033[?7h"},
                                            {"\033[6 q", "\033[0 q"},       {"\033[?2026h", "\033[?2026l"},

@@ -213,11 +213,19 @@ static void test_settings_of_the_screen_are_saved(void **state) {
     (void)state;
     act(COMMAND_THEME, -1, NULL);
     assert_string_equal(screen.status, "theme ember");
+    screen.panes.shown = 1u << PANE_CHAT | 1u << PANE_THROUGHPUT | 1u << PANE_LATENCY;
     act(COMMAND_TOGGLE_CHATS, -1, NULL);
     assert_string_equal(screen.status, "panes: throughput; no room for latency");
+    screen.panes.arrangement = ARRANGE_TALL;
+    act(COMMAND_PANES, -1, NULL);
+    assert_string_equal(screen.status, "above the chat: throughput; no room for latency");
+    screen.panes.sizes.of[SIZE_LEFT].columns = 33;
+    act(COMMAND_WIDER, -1, NULL);
     act(COMMAND_ASCII, -1, NULL);
     assert_true(config_has("theme = ember\n"));
     assert_true(config_has("panes = 24\n"));
+    assert_true(config_has("layout = tall\n"));
+    assert_true(config_has("sizes = left=33x0\n"));
     assert_true(config_has("ascii = yes\n"));
 }
 

@@ -106,6 +106,7 @@ static void test_every_setting_round_trips(void **state) {
         [SETTING_FLAG] = "yes",  [SETTING_INT] = "7",     [SETTING_REAL] = "2.5",
         [SETTING_TEXT] = "a b",  [SETTING_PANES] = "13",  [SETTING_KNOB] = "1",
         [SETTING_TEXTS] = "a b", [SETTING_AUTO] = "auto", [SETTING_BYTES] = "300 MiB",
+        [SETTING_SIZES] = "chats=0x12 left=30x0",
     };
     for (int id = 0; id < SETTING_COUNT; id++) {
         const bool choice = setting_table[id].kind == SETTING_CHOICE; // any choice will do; take the last
