@@ -192,6 +192,9 @@ $(BUILD)/tests/fuzz/mutate_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/m
 	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 # Programs that measuring needs.
+$(BUILD)/tests/bench/long_answer: $(addprefix $(BUILD)/tests/,bench/long_answer.o golden/script_engine.o) $(LIBRARY)
+	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(addprefix $(BUILD)/tests/unit/,gguf_writer.o tiny_shape_keys.o) $(LIBRARY)
 	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 

@@ -92,8 +92,9 @@ struct chunk {
     bool complete;              // whatever follows cannot belong to it
     bool joined;                // to the one that follows: no blank line is between
     size_t table;               // that goes on in the one that follows
-    struct markdown_fence open; // at its end
+    struct markdown_fence open; // at its end, or closed by its last line
     size_t head;                // bytes up to the end of the line that opens it
+    size_t code_end;            // where the line begins that closes it, or as `end`
 };
 
 // A line of text is cut behind a word where it is too long, so that an answer without line ends is not one chunk.
@@ -132,12 +133,13 @@ static struct chunk chunk_at(const struct markdown *m, const struct markdown_sta
         markdown_fence_line(&c.open, text + line, end - line);
         if (!before.length || before.quotes != c.open.quotes) c.head = end + 1 - start->at;
         if (before.length && !c.open.length && !before.indent && !before.quotes && end < size) {
-            c.end = end + 1, c.complete = true;
-            break;
+            c.end = end + 1, c.complete = true, c.open = before, c.code_end = line;
+            return c;
         }
         begun |= !empty;
         after_blank = empty;
     }
+    c.code_end = c.end;
     return c;
 }
 
@@ -173,20 +175,22 @@ static bool layout_chunk(struct markdown *m, size_t size) {
     const struct chunk c = chunk_at(m, &start, size);
     references_forget_users(&m->references, start.at);
     m->ordered_next = start.ordered_next, m->ordered_delimiter = start.ordered_delimiter;
-    if (c.open.length && c.head < c.end - start.at) {
-        markdown_open_block(m, &start, c.end, c.open, c.head);
+    if (c.open.length && c.head < c.code_end - start.at) {
+        markdown_open_block(m, &start, c.code_end, c.open, c.head);
     } else {
         m->open = (struct markdown_open){0};
         lines_cut(&m->lines, start.rows);
         markdown_block(m, &start, c.end);
     }
-    if (c.complete)
+    if (c.complete) {
+        m->open = (struct markdown_open){0};
         begin_chunk(m, (struct markdown_start){.at = c.end,
                                                .rows = lines_mark(&m->lines),
                                                .ordered_next = m->ordered_next,
                                                .ordered_delimiter = m->ordered_delimiter,
                                                .joined = c.joined,
                                                .table = c.table});
+    }
     keep_source(m, last_start(m)->at + m->open.done);
     return c.complete;
 }

@@ -194,6 +194,41 @@ static void test_an_open_fence_lays_out_only_its_last_line(void **state) {
     }
 }
 
+// Bytes that md4c was given while the text grew from one size to another, a few tokens at a time.
+static unsigned long bytes_parsed(struct markdown *m, const char *text, size_t from, size_t to) {
+    const unsigned long before = m->bytes_parsed;
+    for (size_t n = from; n < to; n += 64)
+        markdown_layout(m, text, n, (struct markdown_options){.width = 80, .streaming = true});
+    return m->bytes_parsed - before;
+}
+
+// Whatever it consists of, and also where it has no blank lines or line ends.
+static void test_a_token_costs_the_same_however_long_the_answer_is(void **state) {
+    (void)state;
+    static const char *const kinds[][2] = {
+        {"", "Some words of a *paragraph* with [a mark] in it.\n\n"},
+        {"", "1. An item of a list\n\n"},
+        {"", "words without an end "},
+        {"", "a line that another one follows\n"},
+        {"", "- an item of a list\n"},
+        {"", "> a line of a quotation\n"},
+        {"| a | b |\n|---|---|\n", "| one | of many rows |\n"},
+        {"```c\n", "    int count = add(values, 12);\n"},
+        {"", "[^1] and [a] [b]\n\n```\ncode\n```\n"},
+    };
+    enum { SIZE = 1 << 16 };
+    static char text[SIZE + 100];
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        size_t n = (size_t)sprintf(text, "%s", kinds[k][0]);
+        while (n < SIZE) n += (size_t)sprintf(text + n, "%s", kinds[k][1]);
+        struct markdown m = {0};
+        const unsigned long first = bytes_parsed(&m, text, 0, SIZE / 2),
+                            second = bytes_parsed(&m, text, SIZE / 2, SIZE);
+        if (second > first + first / 4) fail_msg("%s: %lu bytes parsed, then %lu", kinds[k][1], first, second);
+        markdown_free(&m);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_documents_grow_as_if_laid_out_at_once),
@@ -202,6 +237,7 @@ int main(void) {
         cmocka_unit_test(test_a_text_that_is_another_one_is_laid_out_anew),
         cmocka_unit_test(test_streaming_lays_out_only_the_last_chunk),
         cmocka_unit_test(test_an_open_fence_lays_out_only_its_last_line),
+        cmocka_unit_test(test_a_token_costs_the_same_however_long_the_answer_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
