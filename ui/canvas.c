@@ -133,6 +133,12 @@ void canvas_fill(struct canvas *c, struct rect area, struct style s, uint32_t co
         for (int x = area.x; x < area.x + area.width; x++) canvas_put(c, x, y, cell);
 }
 
+void canvas_underline(struct canvas *c, struct rect area) {
+    area = rect_cut(area, c);
+    for (int y = area.y; y < area.y + area.height; y++)
+        for (int x = area.x; x < area.x + area.width; x++) canvas_at(c, x, y)->attributes |= CELL_UNDERLINE;
+}
+
 struct rect rect_inside(struct rect box) {
     struct rect r = {box.x + 1, box.y + 1, box.width - 2, box.height - 2};
     if (r.width < 0) r.width = 0;

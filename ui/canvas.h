@@ -53,6 +53,7 @@ int canvas_cut(struct canvas *c, struct rect line, struct style s, const char *t
 // One symbol; `ascii` is drawn instead in ASCII mode.
 void canvas_symbol(struct canvas *c, struct rect clip, int x, int y, struct style s, const char *symbol, char ascii);
 void canvas_fill(struct canvas *c, struct rect area, struct style s, uint32_t code);
+void canvas_underline(struct canvas *c, struct rect area); // what was drawn there
 // A box with rounded corners: title in the top border after a raised digit (1–9, 0: none), note at the right end, both
 // may be NULL.
 void canvas_box(struct canvas *c, struct rect area, int digit, const char *title, const char *note,

@@ -2,7 +2,7 @@
 //
 // A message is laid out when it comes into sight and again only when its revision, role or the width changes; the one
 // that streams goes on where it stopped (markdown.h, thoughts.h). What a model thought is one line until it is opened;
-// messages and code may be collapsed (collapse.h).
+// messages and code may be collapsed (collapse.h). A table that began above what is in sight keeps its head at the top.
 // The position of every chat is kept as a message and a line in it, so that text which arrives below, or a resize,
 // moves nothing; only a chat at its end follows its end. A message may be selected: it is marked, comes into sight, and
 // stays there whatever arrives.

@@ -199,11 +199,52 @@ static void draw_line(struct drawing *p, int y, struct place at) {
         draw_parts(p, (struct rect){p->area.x, y, p->area.width, 1}, view_style(ROLE_DIM), m->note);
 }
 
-void transcript_draw_from(struct drawing *p, struct place at) {
+// ---- the head of a table ----
+
+#define HEAD_MOST 2 // rows: as many as two pages have in common, so that no row is hidden on both
+
+struct table_head {
+    struct entry *entry;
+    uint64_t message;
+    int first, rows; // of the layout; rows 0: none is to be shown
+};
+
+// Of the table that goes on at the top of the pane and fills it so far that rows of it are left below its head.
+static struct table_head table_head(struct drawing *p, struct place top) {
+    const struct view_message *m = &p->view->messages[top.message];
+    struct entry *e = transcript_entry(p, top.message);
+    const struct lines *l = transcript_lines(e);
+    int more, line = top.line - transcript_rows_before(p->t, e, m);
+    if (line < 0 || line >= transcript_text_rows(e, m)) return (struct table_head){0};
+    const int row = collapse_row(&e->parts, line, &more);
+    if (more >= 0 || row >= (int)l->n_rows || !l->rows[row].above) return (struct table_head){0};
+    const struct lines_row *r = &l->rows[row];
+    const int rows = r->head < HEAD_MOST ? r->head : HEAD_MOST;
+    const bool left = row + rows < (int)l->n_rows && l->rows[row + rows].above == r->above + (uint32_t)rows;
+    return (struct table_head){e, m->id, row - (int)r->above, left && p->area.height > 2 * rows ? rows : 0};
+}
+
+int transcript_head_rows(struct drawing *p, struct place top) { return table_head(p, top).rows; }
+
+static void draw_table_head(struct drawing *p, struct place top) {
+    const struct table_head head = table_head(p, top);
+    const struct rect a = p->area;
+    for (int i = 0; i < head.rows; i++) {
+        const struct lines *l = transcript_lines(head.entry);
+        canvas_fill(p->f->canvas, (struct rect){a.x, a.y + i, a.width, 1}, view_style(ROLE_TEXT), ' ');
+        lines_draw(l, (size_t)(head.first + i), p->f->canvas, a, a.x, a.y + i, a.width);
+        message_search_draw(&p->t->search, l, head.first + i, head.message, p->f->canvas, a, a.x, a.y + i);
+    }
+    if (head.rows) canvas_underline(p->f->canvas, (struct rect){a.x, a.y + head.rows - 1, a.width, 1});
+}
+
+void transcript_draw_from(struct drawing *p, struct place top) {
+    struct place at = top;
     for (int y = p->area.y; y < p->area.y + p->area.height; y++) {
         draw_line(p, y, at);
         if (++at.line < transcript_height(p, at.message)) continue;
         at = (struct place){at.message + 1, 0};
-        if (at.message == p->view->n_messages) return;
+        if (at.message == p->view->n_messages) break;
     }
+    draw_table_head(p, top);
 }

@@ -138,8 +138,9 @@ static struct place with_match(struct drawing *p, struct position *at, struct pl
     }
     const int row = transcript_rows_before(p->t, e, m) + collapse_in_sight(&e->parts, found);
     const struct place match = {message, row}, end = moved(p, place, p->area.height);
+    const struct place begin = moved(p, place, transcript_head_rows(p, place));
     s->moved = at->follow = false;
-    return !place_before(match, place) && place_before(match, end) ? place : moved(p, match, -p->area.height / 2);
+    return !place_before(match, begin) && place_before(match, end) ? place : moved(p, match, -p->area.height / 2);
 }
 
 struct place transcript_scrolled(struct drawing *p, struct position *at, bool *ends) {

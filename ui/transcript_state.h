@@ -115,6 +115,8 @@ struct place transcript_scrolled(struct drawing *p, struct position *at, bool *e
 
 // ---- transcript_draw.c ----
 
-void transcript_draw_from(struct drawing *p, struct place at); // at the top of the pane
+void transcript_draw_from(struct drawing *p, struct place top); // at the top of the pane
+// How many rows the head of a table covers there.
+int transcript_head_rows(struct drawing *p, struct place top);
 
 #endif
