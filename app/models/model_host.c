@@ -348,6 +348,7 @@ struct engine_client *model_host_client(const struct model_host *h) {
     return h->now.client;
 }
 const struct model_info *model_host_info(const struct model_host *h) { return h->now.info; }
+const struct model_file *model_host_file(const struct model_host *h) { return h->now.file; }
 const struct model_memory *model_host_memory(const struct model_host *h) { return h->now.engine ? &h->held : NULL; }
 
 const char *model_host_draft_refused(const struct model_host *h) {

@@ -36,6 +36,7 @@ enum model_host_event model_host_poll(struct model_host *h, struct status *st);
 struct engine *model_host_engine(const struct model_host *h);         // NULL: none at the moment
 struct engine_client *model_host_client(const struct model_host *h);  // of that engine, for whoever uses the host
 const struct model_info *model_host_info(const struct model_host *h); // of the current model, even without an engine
+const struct model_file *model_host_file(const struct model_host *h); // likewise
 const char *model_host_path(const struct model_host *h);              // likewise; NULL: the built-in model
 const char *model_host_draft_refused(const struct model_host *h); // why the draft model does not draft; NULL: it does
 const struct model_memory *model_host_memory(const struct model_host *h); // that its engine takes; NULL: there is none

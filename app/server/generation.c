@@ -3,6 +3,7 @@
 //   begun ──► pieces of a stream, or kept for a whole reply ──► every answer has ended ──► freed
 //     └──► abandoned: cancelled, and freed when its answers have ended
 #include <math.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "app/server/server_state.h"
@@ -20,10 +21,6 @@ static void generation_free(struct generation *g) {
     free(g->answers);
     free(g->echo);
     free(g);
-}
-
-void generations_free(struct server *s) {
-    while (s->generations) generation_free(s->generations);
 }
 
 static void abandon(void *owner) {
@@ -151,4 +148,13 @@ void generation_take(struct server *s, const struct engine_event *e) {
     if (!g || g->answers[e->answer].ended) return;
     if (e->kind == EVENT_TEXT) take_text(g, e);
     else if (e->kind == EVENT_STATE && e->state >= REQUEST_FINISHED) take_end(g, e);
+}
+
+void generations_stop(struct server *s, const char *why) {
+    struct engine_event e = {.state = REQUEST_CANCELLED, .reason = FINISH_CANCELLED, .at = clock_ns()};
+    e.size = (size_t)snprintf(e.text, sizeof e.text, "%s", why);
+    while (s->generations) {
+        if (s->generations->exchange) reply_failed(s->generations, &e);
+        generation_free(s->generations);
+    }
 }

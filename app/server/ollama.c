@@ -77,12 +77,6 @@ const struct field ollama_generate_fields[] = {
     {0},
 };
 
-const struct field ollama_show_fields[] = {
-    {"model", FIELD_TEXT, .place = offsetof(struct ask, model)},
-    {"name", FIELD_TEXT, .place = offsetof(struct ask, model)},
-    {0},
-};
-
 // ---- replies ----
 
 void ollama_time(int64_t ns, char out[40]) {

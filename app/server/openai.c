@@ -55,7 +55,7 @@ json_t *openai_error(const struct refusal *r) {
                      "code", r->code);
 }
 
-json_t *openai_model(const struct server_model *m) {
-    return json_pack("{s:s, s:s, s:I, s:s}", "id", m->name, "object", "model", "created", (json_int_t)m->loaded,
-                     "owned_by", "confab");
+json_t *openai_model(const char *name, int64_t created) {
+    return json_pack("{s:s, s:s, s:I, s:s}", "id", name, "object", "model", "created", (json_int_t)created, "owned_by",
+                     "confab");
 }

@@ -2,15 +2,6 @@
 #include "app/server/server_state.h"
 #include "engine/metrics.h"
 
-struct server_model *route_model(struct server *s, const char *name, struct refusal *r) {
-    const size_t size = strlen(s->model.name);
-    const char *rest = name && !strncmp(name, s->model.name, size) ? name + size : "none";
-    if (!name || !*rest || !strcmp(rest, ":latest")) return &s->model;
-    refuse(r, 404, "model", "no model '%.200s'", name);
-    r->code = "model_not_found";
-    return NULL;
-}
-
 // ---- what is asked ----
 
 json_t *route_parse(const struct exchange *x, struct refusal *r) {
@@ -27,8 +18,13 @@ json_t *route_parse(const struct exchange *x, struct refusal *r) {
     return NULL;
 }
 
-static bool check(const struct server *s, const struct ask *a, const struct reply_form *form,
-                  const struct server_model *m, struct refusal *r) {
+static bool has_room(const struct server *s, const struct ask *a, struct refusal *r) {
+    return s->n_answers + s->n_waiting + a->n_answers <= SERVER_MOST_ANSWERS ||
+           refuse(r, 503, NULL, "too many requests are waiting (maximum %d answers)", SERVER_MOST_ANSWERS);
+}
+
+static bool check(const struct server *s, const struct ask *a, const struct reply_form *form, struct refusal *r) {
+    const struct server_model *m = &s->model;
     const bool chosen = a->reasoning != REASONING_OFF && a->reasoning != (enum reasoning)s->settings.reasoning;
     if (!a->n_messages && !a->prompt && !a->n_ids) return refuse(r, 400, form->prompt, "is empty, or missing");
     if (a->prompt && !*a->prompt && !m->info->adds_bos) return refuse(r, 400, form->prompt, "is empty");
@@ -41,13 +37,11 @@ static bool check(const struct server *s, const struct ask *a, const struct repl
     if (a->top_logprobs && !a->logprobs) return refuse(r, 400, "top_logprobs", "needs logprobs to be true");
     if (chosen && !reasoning_fits(m->info, a->reasoning))
         return refuse(r, 400, form->effort, "the model does not offer a choice");
-    return s->n_answers + a->n_answers <= SERVER_MOST_ANSWERS ||
-           refuse(r, 503, NULL, "too many requests are waiting (maximum %d answers)", SERVER_MOST_ANSWERS);
+    return has_room(s, a, r);
 }
 
 // A prompt that is not continued as it is becomes a message.
-static void begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
-                  const struct ask *a) {
+static void begin(struct server *s, struct exchange *x, const struct reply_form *form, const struct ask *a) {
     const struct engine_message both[] = {{"system", a->system, NULL}, {"user", a->prompt, NULL}};
     struct request_params p = {.conversation = s->last_conversation % CONVERSATION_MOST + 1,
                                .messages = a->messages,
@@ -63,10 +57,11 @@ static void begin(struct server *s, struct exchange *x, const struct reply_form 
     if (a->n_ids) p.ids = a->ids, p.n_ids = a->n_ids;
     else if (a->prompt && a->raw) p.raw = a->prompt;
     else if (a->prompt) p.messages = both + !a->system, p.n_messages = 1 + !!a->system;
-    generation_begin(s, x, form, m, &p, a);
+    generation_begin(s, x, form, &s->model, &p, a);
 }
 
-static void generate(struct server *s, struct exchange *x, const struct reply_form *form, const struct field *fields) {
+static void generate(struct server *s, struct exchange *x, const struct reply_form *form, const struct field *fields,
+                     void (*again)(struct server *s, struct exchange *x)) {
     struct refusal r = {0};
     struct ask a = {.sampling = s->settings.sampling,
                     .reasoning = (enum reasoning)s->settings.reasoning,
@@ -76,10 +71,11 @@ static void generate(struct server *s, struct exchange *x, const struct reply_fo
                     .n_answers = 1};
     json_t *object = route_parse(x, &r);
     const bool read = object && fields_read(object, fields, form->strict, &a, &r);
-    struct server_model *m = read ? route_model(s, a.model, &r) : NULL;
+    const enum model_answer model = read ? server_model_find(s, a.model, &r) : MODEL_REFUSED;
     const bool idle = !a.n_messages && !a.n_ids && (!a.prompt || !*a.prompt);
-    if (m && idle && form->idle) reply_json(x, 200, form->idle(m));
-    else if (m && check(s, &a, form, m, &r)) begin(s, x, form, m, &a);
+    if (model == MODEL_LATER && has_room(s, &a, &r)) server_model_wait(s, x, again);
+    else if (model == MODEL_READY && idle && form->idle) reply_json(x, 200, form->idle(&s->model));
+    else if (model == MODEL_READY && check(s, &a, form, &r)) begin(s, x, form, &a);
     else reply_refusal(x, form, &r);
     ask_free(&a);
     json_decref(object);
@@ -92,8 +88,17 @@ static void health(struct server *s, struct exchange *x) {
     reply_json(x, 200, json_pack("{s:s}", "status", "ok"));
 }
 
+static bool is_loaded(const struct server *s, struct exchange *x) {
+    struct refusal r;
+    if (s->model.client) return true;
+    refuse(&r, 503, NULL, "the model is being loaded");
+    reply_refusal(x, &openai_chat, &r);
+    return false;
+}
+
 static void metrics(struct server *s, struct exchange *x) {
     size_t size;
+    if (!is_loaded(s, x)) return;
     char *text = figures_write(&s->figures, engine_metrics(s->model.client), s->model.name, &size);
     http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", text, size);
     free(text);
@@ -101,31 +106,56 @@ static void metrics(struct server *s, struct exchange *x) {
 
 // As llama.cpp's server tells them.
 static void props(struct server *s, struct exchange *x) {
+    if (!is_loaded(s, x)) return;
     const struct engine_metrics *m = engine_metrics(s->model.client);
+    const int context = m->context > 0 ? m->context : s->model.info->n_context;
     json_t *params = json_object();
     for (enum sampling_knob_id k = 0; k < KNOB_COUNT; k++)
         json_object_set_new(params, sampling_knobs[k].key, json_real(sampling_get(&s->settings.sampling, k)));
-    const int context = m->context > 0 ? m->context : s->model.info->n_context;
     reply_json(x, 200,
                json_pack("{s:{s:i, s:o}, s:i, s:s, s:s}", "default_generation_settings", "n_ctx", context, "params",
                          params, "total_slots", SERVER_MOST_ANSWERS, "model_alias", s->model.name, "chat_template_name",
                          s->model.info->chat_template));
 }
 
+// The present model, and those of the list that can run.
 static void openai_list(struct server *s, struct exchange *x) {
-    reply_json(x, 200, json_pack("{s:s, s:[o]}", "object", "list", "data", openai_model(&s->model)));
+    if (!server_model_listed(s)) {
+        server_model_wait(s, x, openai_list);
+        return;
+    }
+    const struct model_list *list = model_host_list(s->params.host);
+    json_t *data = json_array();
+    if (!server_model_entry(s, s->model.name))
+        json_array_append_new(data, openai_model(s->model.name, s->model.loaded));
+    for (int i = 0; i < list->count; i++)
+        if (!list->entries[i].problem)
+            json_array_append_new(data, openai_model(list->entries[i].name, list->entries[i].last_used));
+    reply_json(x, 200, json_pack("{s:s, s:o}", "object", "list", "data", data));
 }
 
 static void openai_retrieve(struct server *s, struct exchange *x) {
+    const char *name = x->path + strlen("/v1/models/");
     struct refusal r;
-    const struct server_model *m = route_model(s, x->path + strlen("/v1/models/"), &r);
-    if (m) reply_json(x, 200, openai_model(m));
-    else reply_refusal(x, &openai_chat, &r);
+    if (server_model_is_current(s, name)) {
+        reply_json(x, 200, openai_model(s->model.name, s->model.loaded));
+    } else if (!server_model_listed(s)) {
+        server_model_wait(s, x, openai_retrieve);
+    } else if (server_model_entry(s, name)) {
+        const struct model_entry *e = server_model_entry(s, name);
+        reply_json(x, 200, openai_model(e->name, e->last_used));
+    } else {
+        server_model_refuse(name, &r);
+        reply_refusal(x, &openai_chat, &r);
+    }
 }
 
-static void openai_ask_chat(struct server *s, struct exchange *x) { generate(s, x, &openai_chat, openai_chat_fields); }
+static void openai_ask_chat(struct server *s, struct exchange *x) {
+    generate(s, x, &openai_chat, openai_chat_fields, openai_ask_chat);
+}
+
 static void openai_ask_completion(struct server *s, struct exchange *x) {
-    generate(s, x, &openai_completions, openai_completions_fields);
+    generate(s, x, &openai_completions, openai_completions_fields, openai_ask_completion);
 }
 
 static void ollama_root(struct server *s, struct exchange *x) {
@@ -140,28 +170,31 @@ static void ollama_version(struct server *s, struct exchange *x) {
 }
 
 static void ollama_tags(struct server *s, struct exchange *x) {
-    reply_json(x, 200, json_pack("{s:[o]}", "models", ollama_tag(&s->model, false)));
+    if (!server_model_listed(s)) {
+        server_model_wait(s, x, ollama_tags);
+        return;
+    }
+    const struct model_list *list = model_host_list(s->params.host);
+    json_t *models = json_array();
+    if (!server_model_entry(s, s->model.name) && s->model.client)
+        json_array_append_new(models, ollama_running(&s->model));
+    for (int i = 0; i < list->count; i++)
+        if (!list->entries[i].problem) json_array_append_new(models, ollama_tag(&list->entries[i]));
+    reply_json(x, 200, json_pack("{s:o}", "models", models));
 }
 
 static void ollama_ps(struct server *s, struct exchange *x) {
-    reply_json(x, 200, json_pack("{s:[o]}", "models", ollama_tag(&s->model, true)));
+    json_t *models = json_array();
+    if (s->model.client) json_array_append_new(models, ollama_running(&s->model));
+    reply_json(x, 200, json_pack("{s:o}", "models", models));
 }
 
-static void ollama_show(struct server *s, struct exchange *x) {
-    struct refusal r = {0};
-    struct ask a = {0};
-    json_t *object = route_parse(x, &r);
-    const bool read = object && fields_read(object, ollama_show_fields, false, &a, &r);
-    const bool named = read && (a.model || refuse(&r, 400, "model", "is missing"));
-    const struct server_model *m = named ? route_model(s, a.model, &r) : NULL;
-    if (m) reply_json(x, 200, ollama_description(m));
-    else reply_refusal(x, &ollama_chat, &r);
-    json_decref(object);
+static void ollama_ask_chat(struct server *s, struct exchange *x) {
+    generate(s, x, &ollama_chat, ollama_chat_fields, ollama_ask_chat);
 }
 
-static void ollama_ask_chat(struct server *s, struct exchange *x) { generate(s, x, &ollama_chat, ollama_chat_fields); }
 static void ollama_ask_generate(struct server *s, struct exchange *x) {
-    generate(s, x, &ollama_generate, ollama_generate_fields);
+    generate(s, x, &ollama_generate, ollama_generate_fields, ollama_ask_generate);
 }
 
 static void unsupported(struct server *s, struct exchange *x) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "app/server/server_state.h"
+#include "engine/base/clock.h"
 #include "engine/base/system.h"
 
 // ---- exchanges ----
@@ -65,19 +66,30 @@ static void stop_turn(void *context, bool ready) {
     if (ready) ((struct server *)context)->stopped = true;
 }
 
-static int engine_fd(void *context) { return engine_event_fd(((const struct server *)context)->model.client); }
+static int engine_fd(void *context) {
+    const struct engine_client *client = ((const struct server *)context)->model.client;
+    return client ? engine_event_fd(client) : -1;
+}
 
 static void engine_turn(void *context, bool ready) {
     struct server *s = context;
     struct engine_event e;
     (void)ready;
-    while (engine_poll(s->model.client, &e)) generation_take(s, &e);
+    while (s->model.client && engine_poll(s->model.client, &e)) generation_take(s, &e);
 }
 
 static int worker_ready_fd(void *context) { return worker_fd(((const struct server *)context)->worker); }
 
 static void worker_turn(void *context, bool ready) {
     if (ready) worker_collect(((const struct server *)context)->worker);
+}
+
+static int models_fd(void *context) { return model_host_fd(((const struct server *)context)->params.host); }
+static uint64_t models_due(void *context) { return ((const struct server *)context)->retries ? clock_ns() : 0; }
+
+static void models_turn(void *context, bool ready) {
+    (void)ready;
+    server_model_turn(context);
 }
 
 static int clients_fd(void *context) { return http_fd(((const struct server *)context)->http); }
@@ -93,6 +105,7 @@ static void add_sources(struct server *s) {
     loop_add(s->loop, &(struct loop_source){stop_fd, POLLIN, NULL, stop_turn, s});
     loop_add(s->loop, &(struct loop_source){engine_fd, POLLIN, NULL, engine_turn, s});
     loop_add(s->loop, &(struct loop_source){worker_ready_fd, POLLIN, NULL, worker_turn, s});
+    loop_add(s->loop, &(struct loop_source){models_fd, POLLIN, models_due, models_turn, s});
     loop_add(s->loop, &(struct loop_source){clients_fd, POLLIN, clients_due, clients_turn, s});
 }
 
@@ -119,9 +132,8 @@ static bool open_parts(struct server *s, struct status *st) {
                               .open = strcmp(host, "127.0.0.1") && strcmp(host, "localhost") && strcmp(host, "::1")};
     if (!guard_open(&s->guard, set->api_keys, st)) return false;
     s->stop_fd = system_open_eventfd(st);
-    s->model.client = s->stop_fd < 0 ? NULL : engine_client_open(s->params.engine, st);
-    s->worker = s->model.client ? worker_open(st) : NULL;
-    if (!s->worker) return false;
+    s->worker = s->stop_fd < 0 ? NULL : worker_open(st);
+    if (!s->worker || !server_model_open(s, st)) return false;
     s->http = http_open(
         &(struct http_params){.host = host, .port = set->port, .admit = on_admit, .handle = on_handle, .context = s},
         st);
@@ -130,13 +142,8 @@ static bool open_parts(struct server *s, struct status *st) {
 
 struct server *server_open(const struct server_params *p, struct status *st) {
     struct server *s = xcalloc(1, sizeof *s);
-    *s = (struct server){.params = *p,
-                         .settings = *p->settings,
-                         .loop = loop_open(),
-                         .stop_fd = -1,
-                         .started = (uint64_t)time(NULL),
-                         .model = {.name = p->name, .file = p->file, .info = model_file_info(p->file)}};
-    s->model.loaded = (int64_t)s->started;
+    *s = (struct server){
+        .params = *p, .settings = *p->settings, .loop = loop_open(), .stop_fd = -1, .started = (uint64_t)time(NULL)};
     if (!open_parts(s, st)) {
         server_close(s);
         return NULL;
@@ -148,8 +155,9 @@ struct server *server_open(const struct server_params *p, struct status *st) {
 void server_close(struct server *s) {
     http_close(s->http);
     worker_close(s->worker);
-    generations_free(s);
-    engine_client_close(s->model.client);
+    generations_stop(s, "");
+    server_model_free_waiting(s);
+    server_model_close(s);
     guard_close(&s->guard);
     if (s->stop_fd >= 0) close(s->stop_fd);
     loop_close(s->loop);

@@ -1,18 +1,19 @@
-// Server: answers other programs over HTTP, by the APIs that they know (routes.c), from a model's engine, of which it
-// is one client among others. Nothing of a request is kept, and none of its words reaches the file system.
+// Server: answers other programs over HTTP, by the APIs that they know (routes.c), from the engine of a model, of
+// which it is one client among others; they may ask for any model of this machine. Nothing of a request is kept, and
+// none of its words reaches the file system.
 //
 // One thread has all of it, whoever calls server_run; what takes long happens in the engine.
 #ifndef CONFAB_SERVER_SERVER_H
 #define CONFAB_SERVER_SERVER_H
 
 #include "app/base/settings.h"
-#include "engine/engine.h"
+#include "app/models/model_host.h"
 
 struct server_params {
-    const struct settings *settings; // borrowed, as all that follows
-    const char *name;                // of the model, for clients
-    struct model_file *file;
-    struct engine *engine;
+    const struct settings *settings;   // borrowed, as all that follows
+    struct model_host *host;           // with a model that is loaded
+    const struct model_opener *opener; // of models that are only described
+    const char *name;                  // of the model, for clients
 };
 
 struct server;

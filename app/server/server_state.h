@@ -17,11 +17,12 @@
 #define SERVER_MOST_ANSWERS 512 // that are waited for; further ones are told to come again
 
 struct server_model {
-    const char *name;
-    struct model_file *file;
+    char *name;
+    char *path; // NULL: the built-in one
+    const struct model_file *file;
     const struct model_info *info;
-    struct engine_client *client;
-    int64_t loaded; // seconds since 1970
+    struct engine_client *client; // NULL: it is not loaded
+    int64_t loaded;               // seconds since 1970
 };
 
 struct server {
@@ -34,11 +35,36 @@ struct server {
     struct figures figures;
     int stop_fd;
     bool stopped;
-    struct server_model model;
     uint64_t started, last_conversation; // started: seconds since 1970
     struct generation *generations;
     int n_answers; // of all of them, that have not ended
+
+    struct server_model model; // the present one
+    char *chosen;              // the one that is loaded in its place; NULL: none
+    char *failed;              // one that could not be, until those who wait for it know; NULL: none
+    struct status failure;
+    bool switching, retries; // somebody waits for another model; those who wait may try again
+    uint64_t looked;         // clock_ns when the models were last looked for; 0: never
+    struct waiting *waiting;
+    int n_waiting;
 };
+
+// ---- server_model.c ----
+
+bool server_model_open(struct server *s, struct status *st);
+void server_model_close(struct server *s);
+void server_model_turn(struct server *s);
+
+enum model_answer { MODEL_READY, MODEL_LATER, MODEL_REFUSED };
+// name: as a client has it; NULL: the present one. LATER: server_model_wait brings the exchange back.
+enum model_answer server_model_find(struct server *s, const char *name, struct refusal *r);
+void server_model_wait(struct server *s, struct exchange *x, void (*handle)(struct server *s, struct exchange *x));
+void server_model_free_waiting(struct server *s);
+
+bool server_model_listed(struct server *s); // false: models are being looked for
+bool server_model_is_current(const struct server *s, const char *name);
+const struct model_entry *server_model_entry(const struct server *s, const char *name); // NULL: not in the list
+void server_model_refuse(const char *name, struct refusal *r);                          // an unknown one
 
 // ---- generation.c: a request to the engine, and what comes of it ----
 
@@ -91,7 +117,7 @@ struct reply_form {
 void generation_begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
                       const struct request_params *p, const struct ask *a);
 void generation_take(struct server *s, const struct engine_event *e);
-void generations_free(struct server *s);
+void generations_stop(struct server *s, const char *why); // and tells their clients
 
 // ---- reply.c ----
 
@@ -116,7 +142,7 @@ json_t *openai_error(const struct refusal *r);
 void openai_write_end(struct generation *g, json_t *last); // takes the chunk with the usage
 bool openai_stream_options(const json_t *value, struct ask *a, struct refusal *r);
 bool openai_response_format(const json_t *value, struct ask *a, struct refusal *r);
-json_t *openai_model(const struct server_model *m);
+json_t *openai_model(const char *name, int64_t created);
 
 extern const struct reply_form openai_chat, openai_completions;
 extern const struct field openai_chat_fields[], openai_completions_fields[];
@@ -127,14 +153,14 @@ extern const struct field openai_chat_fields[], openai_completions_fields[];
 
 void ollama_time(int64_t ns, char out[40]); // since 1970
 extern const struct reply_form ollama_chat, ollama_generate;
-extern const struct field ollama_chat_fields[], ollama_generate_fields[], ollama_show_fields[];
-json_t *ollama_tag(const struct server_model *m, bool running);
-json_t *ollama_description(const struct server_model *m);
+extern const struct field ollama_chat_fields[], ollama_generate_fields[];
+json_t *ollama_tag(const struct model_entry *e);
+json_t *ollama_running(const struct server_model *m);
+void ollama_show(struct server *s, struct exchange *x);
 
 // ---- routes.c ----
 
 json_t *route_parse(const struct exchange *x, struct refusal *r); // the object of its body; NULL: refused
-struct server_model *route_model(struct server *s, const char *name, struct refusal *r); // likewise
 
 struct route {
     const char *method, *path;

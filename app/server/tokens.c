@@ -87,15 +87,16 @@ static void done(void *context) {
 static void abandon(void *job) { ((struct job *)job)->exchange = NULL; }
 
 static void begin(struct server *s, struct exchange *x, const struct field *fields, const char *needed,
-                  void (*work)(void *job)) {
+                  void (*work)(void *job), void (*again)(struct server *s, struct exchange *x)) {
     struct refusal r = {0};
     struct job *j = xcalloc(1, sizeof *j);
     *j = (struct job){.file = s->model.file, .ask.special = true, .object = route_parse(x, &r)};
     bool good = j->object && fields_read(j->object, fields, true, &j->ask, &r);
     if (good && !j->ask.prompt && !j->ask.ids) good = refuse(&r, 400, needed, "is missing");
-    if (good && !route_model(s, j->ask.model, &r)) good = false;
-    if (!good) {
-        reply_refusal(x, &openai_chat, &r);
+    const enum model_answer model = good ? server_model_find(s, j->ask.model, &r) : MODEL_REFUSED;
+    if (model != MODEL_READY) {
+        if (model == MODEL_LATER) server_model_wait(s, x, again);
+        else reply_refusal(x, &openai_chat, &r);
         done(j);
         return;
     }
@@ -104,5 +105,9 @@ static void begin(struct server *s, struct exchange *x, const struct field *fiel
     worker_do(s->worker, work, done, j);
 }
 
-void tokens_encode(struct server *s, struct exchange *x) { begin(s, x, encode_fields, "content", encode); }
-void tokens_decode(struct server *s, struct exchange *x) { begin(s, x, decode_fields, "tokens", decode); }
+void tokens_encode(struct server *s, struct exchange *x) {
+    begin(s, x, encode_fields, "content", encode, tokens_encode);
+}
+void tokens_decode(struct server *s, struct exchange *x) {
+    begin(s, x, decode_fields, "tokens", decode, tokens_decode);
+}

@@ -20,25 +20,69 @@
 #include "app/server/server.h"
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
+#include "engine/base/paths.h"
+#include "tests/unit/host_events.h"
+#include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
 #include "tests/unit/told_engine.h"
 
 static struct settings settings;
 static struct server *server;
-static struct model_file *file;
+static struct model_host *host;
+
+// ---- models: a small one, whatever the path, with the told engine; that of FAILS.gguf cannot be loaded ----
+
 static void *model_bytes;
+static size_t model_size;
+
+static struct model_file *fixture_open(const char *path, struct status *st) {
+    if (!model_bytes) model_bytes = tiny_model_bytes((struct tiny_model_options){0}, &model_size);
+    return model_file_open_memory(path ? path : "tiny", model_bytes, model_size, NULL, st);
+}
+
+static struct model_file *fixture_open_header(const char *path, bool text, struct status *st) {
+    return (void)text, fixture_open(path, st);
+}
+
+static bool fixture_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                           struct model_memory *out, struct status *st) {
+    (void)m, (void)p, (void)available, (void)st;
+    *out = (struct model_memory){.kv_tokens = 512, .total = 1};
+    return true;
+}
+
+static struct engine *fixture_open_engine(struct model_file *m, const struct engine_params *p, struct status *st) {
+    (void)p;
+    if (!strstr(model_file_info(m)->path, "FAILS")) return &engine.engine;
+    return status_fail(st, STATUS_MEMORY, "does not fit"), NULL;
+}
+
+static const struct model_opener fixture_models = {.open = fixture_open,
+                                                   .open_header = fixture_open_header,
+                                                   .memory = fixture_memory,
+                                                   .open_engine = fixture_open_engine};
+
+// ---- the server ----
+
+static struct server_params server_params(void) {
+    return (struct server_params){.settings = &settings, .host = host, .opener = &fixture_models, .name = "guide"};
+}
 
 static inline void serve(void) {
     struct status st = {0};
-    size_t size;
     told_engine_reset();
-    model_bytes = tiny_model_bytes((struct tiny_model_options){0}, &size);
-    file = model_file_open_memory("tiny", model_bytes, size, NULL, &st);
-    if (!file) fail_msg("%s", st.text);
     settings.port = 0;
-    server = server_open(
-        &(struct server_params){.settings = &settings, .name = "tiny", .file = file, .engine = &engine.engine}, &st);
+    host = model_host_open(&settings, &fixture_models, &st);
+    if (!host) fail_msg("%s", st.text);
+    assert_int_equal(next_event(host, &st), HOST_LOADED);
+    const struct server_params params = server_params();
+    server = server_open(&params, &st);
     if (!server) fail_msg("%s", st.text);
+}
+
+static inline void close_server(void) {
+    server_close(server);
+    model_host_close(host);
 }
 
 static inline int start_server(void **state) {
@@ -50,11 +94,32 @@ static inline int start_server(void **state) {
 
 static inline int stop_server(void **state) {
     (void)state;
-    server_close(server);
-    model_file_close(file);
-    free(model_bytes);
+    close_server();
     settings_free(&settings);
     return 0;
+}
+
+// For all tests of a program: a home of their own, with two models.
+static const char *folder;
+static inline int make_home(void **state) {
+    static const char *const unset[] = {"HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "LLAMA_CACHE"};
+    (void)state;
+    folder = temporary_folder_make();
+    for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) unsetenv(unset[i]);
+    char *models = xasprintf("%s/confab/models", folder), *file = xasprintf("%s/x", models);
+    struct status st = {0};
+    if (setenv("HOME", folder, 1) || setenv("XDG_DATA_HOME", folder, 1) || setenv("OLLAMA_MODELS", folder, 1) ||
+        !path_make_parents(file, &st))
+        return -1;
+    temporary_folder_write(models, "other.gguf", "GGUF");
+    temporary_folder_write(models, "FAILS.gguf", "GGUF");
+    free(models), free(file);
+    return 0;
+}
+
+static inline int remove_home(void **state) {
+    free(model_bytes);
+    return temporary_folder_teardown(state);
 }
 
 // ---- clients ----

@@ -14,11 +14,11 @@ static void test_requests_are_counted(void **state) {
     close(fd);
     const char *reply = exchange(GET("/metrics"));
     assert_says(reply, "Content-Type: text/plain; version=0.0.4");
-    assert_says(reply, "\nvllm:request_success_total{model_name=\"tiny\",finished_reason=\"length\"} 1\n");
-    assert_says(reply, "\nvllm:request_success_total{model_name=\"tiny\",finished_reason=\"stop\"} 0\n");
-    assert_says(reply, "\nvllm:time_to_first_token_seconds_count{model_name=\"tiny\"} 1\n");
-    assert_says(reply, "\nvllm:inter_token_latency_seconds_count{model_name=\"tiny\"} 1\n");
-    assert_says(reply, "\nvllm:e2e_request_latency_seconds_bucket{model_name=\"tiny\",le=\"+Inf\"} 1\n");
+    assert_says(reply, "\nvllm:request_success_total{model_name=\"guide\",finished_reason=\"length\"} 1\n");
+    assert_says(reply, "\nvllm:request_success_total{model_name=\"guide\",finished_reason=\"stop\"} 0\n");
+    assert_says(reply, "\nvllm:time_to_first_token_seconds_count{model_name=\"guide\"} 1\n");
+    assert_says(reply, "\nvllm:inter_token_latency_seconds_count{model_name=\"guide\"} 1\n");
+    assert_says(reply, "\nvllm:e2e_request_latency_seconds_bucket{model_name=\"guide\",le=\"+Inf\"} 1\n");
 }
 
 static void test_buckets_add_up(void **state) {
@@ -59,7 +59,7 @@ static void test_what_is_unknown_is_left_out(void **state) {
 static void test_properties(void **state) {
     (void)state;
     settings.sampling.temperature = 0.5f;
-    assert_says(exchange(GET("/props")), "\"model_alias\":\"tiny\"");
+    assert_says(exchange(GET("/props")), "\"model_alias\":\"guide\"");
 }
 
 static void test_texts_become_tokens_and_texts_again(void **state) {
@@ -82,7 +82,7 @@ static void test_wrong_tokens_are_refused(void **state) {
     static const char *const cases[][3] = {
         {"/tokenize", "{}", "content: is missing"},
         {"/tokenize", "{\"content\":7}", "content: expected a text"},
-        {"/tokenize", "{\"content\":\"a\",\"model\":\"other\"}", "no model"},
+        {"/tokenize", "{\"content\":\"a\",\"model\":\"nosuch\"}", "no model"},
         {"/detokenize", "{}", "tokens: is missing"},
         {"/detokenize", "{\"tokens\":[-1]}", "item 0 is not a token id"},
         {"/detokenize", "{\"tokens\":[1,\"a\"]}", "item 1 is not a token id"},
@@ -116,5 +116,5 @@ int main(void) {
         WITH_SERVER(test_wrong_tokens_are_refused),
         WITH_SERVER(test_a_client_that_does_not_wait_for_tokens),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_home, remove_home);
 }

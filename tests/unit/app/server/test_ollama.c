@@ -6,7 +6,7 @@
 
 static void test_a_chat_is_a_stream_of_lines(void **state) {
     (void)state;
-    int fd = post("/api/chat", "{\"model\":\"tiny:latest\"," HELLO ",\"unknown\":1,\"keep_alive\":\"5m\",\"options\":"
+    int fd = post("/api/chat", "{\"model\":\"guide:latest\"," HELLO ",\"unknown\":1,\"keep_alive\":\"5m\",\"options\":"
                                "{\"num_predict\":9,\"top_k\":3,\"seed\":-1,\"repeat_last_n\":32,\"num_ctx\":4096,"
                                "\"stop\":[\"a\"]}}");
     assert_string_equal(engine.prompt, "user: Hi|");
@@ -30,7 +30,7 @@ static void test_a_chat_is_a_stream_of_lines(void **state) {
 
 static void test_generating_whole(void **state) {
     (void)state;
-    int fd = post("/api/generate", "{\"model\":\"tiny\",\"prompt\":\"Hi\",\"system\":\"Be brief.\",\"stream\":false}");
+    int fd = post("/api/generate", "{\"model\":\"guide\",\"prompt\":\"Hi\",\"system\":\"Be brief.\",\"stream\":false}");
     assert_string_equal(engine.prompt, "system: Be brief.|user: Hi|");
     tell_text(0, CHANNEL_ANSWER, 6, "Hello");
     tell_end(0, REQUEST_FINISHED, FINISH_LENGTH, "");
@@ -38,7 +38,7 @@ static void test_generating_whole(void **state) {
     assert_int_equal(status_of(reply), 200);
     assert_says(reply, "\"response\":\"Hello\",\"done_reason\":\"length\"");
     close(fd);
-    fd = post("/api/generate", "{\"model\":\"tiny\",\"prompt\":\"Hi\",\"raw\":true}");
+    fd = post("/api/generate", "{\"model\":\"guide\",\"prompt\":\"Hi\",\"raw\":true}");
     assert_string_equal(engine.prompt, "Hi");
     close(fd);
 }
@@ -47,7 +47,7 @@ static void test_without_a_prompt_the_model_is_loaded(void **state) {
     (void)state;
     static const char *const paths[] = {"/api/chat", "/api/generate"};
     for (int i = 0; i < 2; i++) {
-        int fd = post(paths[i], "{\"model\":\"tiny\"}");
+        int fd = post(paths[i], "{\"model\":\"guide\"}");
         const char *reply = hear(fd, NULL);
         assert_int_equal(status_of(reply), 200);
         assert_says(reply, "\"done_reason\":\"load\"");
@@ -61,9 +61,9 @@ static void test_what_is_told_of_models(void **state) {
     assert_says(exchange(GET("/")), "Ollama is running");
     assert_says(exchange("HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"), "200 OK");
     assert_says(exchange(GET("/api/version")), "{\"version\":\"");
-    assert_says(exchange(GET("/api/tags")), "{\"models\":[{\"name\":\"tiny\",\"model\":\"tiny\",\"size\":");
+    assert_says(exchange(GET("/api/tags")), "{\"name\":\"guide\",\"model\":\"guide\",\"size\":");
     assert_says(exchange(GET("/api/ps")), "\"expires_at\"");
-    int fd = post("/api/show", "{\"model\":\"tiny\"}");
+    int fd = post("/api/show", "{\"model\":\"guide\"}");
     assert_says(hear(fd, NULL), "\"llama.context_length\":512");
     assert_says(heard, "\"capabilities\":[\"completion\"]");
     close(fd);
@@ -75,8 +75,8 @@ static void test_errors_in_its_own_form(void **state) {
         const char *path, *body, *text;
         int status;
     } cases[] = {
-        {"/api/chat", "{\"model\":\"other\"," HELLO "}", "no model 'other'", 404},
-        {"/api/chat", "{\"model\":\"tinylatest\"," HELLO "}", "no model", 404},
+        {"/api/chat", "{\"model\":\"nosuch\"," HELLO "}", "no model 'nosuch'", 404},
+        {"/api/chat", "{\"model\":\"guidelatest\"," HELLO "}", "no model", 404},
         {"/api/show", "{}", "model: is missing", 400},
         {"/api/chat", "{" HELLO ",\"options\":{\"temperature\":9}}", "temperature: 9 is out of range (0 to 5)", 400},
         {"/api/chat", "{" HELLO ",\"options\":{\"num_predict\":-3}}", "num_predict: -3 is out of range", 400},
@@ -109,5 +109,5 @@ int main(void) {
         WITH_SERVER(test_what_is_told_of_models),
         WITH_SERVER(test_errors_in_its_own_form),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_home, remove_home);
 }

@@ -14,7 +14,7 @@ static const json_t *choice(const json_t *reply, size_t i) {
 
 static void test_a_whole_answer(void **state) {
     (void)state;
-    int fd = post(CHAT, "{\"model\":\"tiny\",\"messages\":[{\"role\":\"developer\",\"content\":\"Be brief.\"},"
+    int fd = post(CHAT, "{\"model\":\"guide\",\"messages\":[{\"role\":\"developer\",\"content\":\"Be brief.\"},"
                         "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Hi\"},"
                         "{\"type\":\"text\",\"text\":\" there\"}]}],\"temperature\":0.5,\"top_k\":7,\"min-p\":0.25,"
                         "\"seed\":11,\"max_tokens\":9,\"stop\":[\"a\",\"b\"],\"user\":\"me\",\"tools\":[]}");
@@ -37,7 +37,7 @@ static void test_a_whole_answer(void **state) {
     assert_string_equal(text_at(choice(object, 0), "message", "reasoning_content"), "Hm.");
     assert_string_equal(json_string_value(json_object_get(choice(object, 0), "finish_reason")), "stop");
     assert_true(json_is_null(json_object_get(choice(object, 0), "logprobs")));
-    assert_string_equal(json_string_value(json_object_get(object, "model")), "tiny");
+    assert_string_equal(json_string_value(json_object_get(object, "model")), "guide");
     assert_says(reply, "\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2,\"total_tokens\":9,"
                        "\"prompt_tokens_details\":{\"cached_tokens\":4},"
                        "\"completion_tokens_details\":{\"reasoning_tokens\":1}}");
@@ -122,7 +122,7 @@ static const struct {
     {"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}", "messages[0].content", 400},
     {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}", "", 400},
     {"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}", "", 400},
-    {"{" HELLO ",\"model\":\"other\"}", "model", 404},
+    {"{" HELLO ",\"model\":\"nosuch\"}", "model", 404},
     {"{" HELLO ",\"model\":\"../../etc/passwd\"}", "model", 404},
     {"{" HELLO ",\"model\":7}", "model", 400},
     {"{" HELLO ",\"temperature\":\"hot\"}", "temperature", 400},
@@ -138,7 +138,7 @@ static const struct {
     {"{" HELLO ",\"n\":0}", "n", 400},
     {"{" HELLO ",\"n\":65}", "n", 400},
     {"{" HELLO ",\"stream\":\"yes\"}", "stream", 400},
-    {"{" HELLO ",\"stream_options\":{\"other\":1}}", "other", 400},
+    {"{" HELLO ",\"stream_options\":{\"nosuch\":1}}", "nosuch", 400},
     {"{" HELLO ",\"stop\":\"\"}", "stop", 400},
     {"{" HELLO ",\"stop\":[7]}", "stop", 400},
     {"{" HELLO ",\"top_logprobs\":2}", "top_logprobs", 400},
@@ -214,8 +214,8 @@ static void test_a_failure_in_the_middle_is_told(void **state) {
 static void test_models_are_listed(void **state) {
     (void)state;
     const char *reply = exchange("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    assert_says(reply, "{\"object\":\"list\",\"data\":[{\"id\":\"tiny\",\"object\":\"model\",\"created\":");
-    reply = exchange("GET /v1/models/tiny HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    assert_says(reply, "{\"id\":\"guide\",\"object\":\"model\",\"created\":");
+    reply = exchange("GET /v1/models/guide HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert_int_equal(status_of(reply), 200);
     reply = exchange("GET /v1/models/nosuch HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert_int_equal(status_of(reply), 404);
@@ -238,5 +238,5 @@ int main(void) {
         WITH_SERVER(test_a_failure_in_the_middle_is_told),
         WITH_SERVER(test_models_are_listed),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_home, remove_home);
 }

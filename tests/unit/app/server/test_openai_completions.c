@@ -5,7 +5,7 @@
 
 static void test_a_text_is_continued(void **state) {
     (void)state;
-    int fd = post(PATH, "{\"model\":\"tiny\",\"prompt\":\"One, two\",\"echo\":true,\"stop\":\"x\"}");
+    int fd = post(PATH, "{\"model\":\"guide\",\"prompt\":\"One, two\",\"echo\":true,\"stop\":\"x\"}");
     assert_string_equal(engine.prompt, "One, two");
     assert_string_equal(engine.stops, "x|");
     assert_int_equal(engine.max_tokens, 16);
@@ -102,5 +102,5 @@ int main(void) {
         WITH_SERVER(test_logprobs),
         WITH_SERVER(test_wrong_values_are_refused_by_name),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_home, remove_home);
 }

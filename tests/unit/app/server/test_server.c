@@ -4,7 +4,6 @@
 #include "app/server/http.h"
 #include "engine/base/clock.h"
 #include "tests/unit/server_fixture.h"
-#include "tests/unit/temporary_folder.h"
 
 #define CHAT   "/v1/chat/completions"
 #define ASK    "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}"
@@ -67,15 +66,14 @@ static void test_only_allowed_pages_may_read(void **state) {
     assert_null(strstr(heard, "Access-Control"));
 }
 
-static const char *folder;
-
 static void open_with_keys(const char *name, mode_t mode, struct status *st) {
     struct settings own = settings_default();
     temporary_folder_write(folder, name, "first-key\nsecond-key\n");
     own.port = 0;
     own.api_keys = xasprintf("%s/%s", folder, name);
     chmod(own.api_keys, mode);
-    struct server_params params = {.settings = &own, .name = "tiny", .file = file, .engine = &engine.engine};
+    struct server_params params = server_params();
+    params.settings = &own;
     struct server *other = server_open(&params, st), *before = server;
     if (other) {
         server = other;
@@ -179,10 +177,9 @@ static void test_a_server_closes_while_it_answers(void **state) {
     tell_text(0, CHANNEL_ANSWER, 6, "Hel");
     hear(stream, "Hel");
     say(half, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{");
-    server_close(server);
+    close_server();
     assert_int_equal(engine.n_cancelled, 2);
     close(whole), close(stream), close(half);
-    free(model_bytes), model_file_close(file);
     serve();
 }
 
@@ -269,7 +266,7 @@ static void test_a_port_that_is_taken(void **state) {
     (void)state;
     struct status st = {0};
     settings.port = server_port(server);
-    struct server_params params = {.settings = &settings, .name = "tiny", .file = file, .engine = &engine.engine};
+    const struct server_params params = server_params();
     struct engine_client *before = engine.client;
     assert_null(server_open(&params, &st));
     assert_says(st.text, "Address already in use");
@@ -295,6 +292,5 @@ int main(void) {
         WITH_SERVER(test_a_connection_serves_several_requests),
         WITH_SERVER(test_a_port_that_is_taken),
     };
-    folder = temporary_folder_make();
-    return cmocka_run_group_tests(tests, NULL, temporary_folder_teardown);
+    return cmocka_run_group_tests(tests, make_home, remove_home);
 }
