@@ -2,7 +2,7 @@
 #ifndef CONFAB_UI_BLOCK_CURSOR_H
 #define CONFAB_UI_BLOCK_CURSOR_H
 
-#include "ui/flow.h"
+#include "ui/lines.h"
 #include "ui/markdown.h"
 #include "ui/panes.h"
 

@@ -3,7 +3,7 @@
 #ifndef CONFAB_UI_COLLAPSE_H
 #define CONFAB_UI_COLLAPSE_H
 
-#include "ui/flow.h"
+#include "ui/lines.h"
 #include "ui/panes.h"
 
 enum {

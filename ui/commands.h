@@ -33,6 +33,7 @@
     X(COMMAND_SELECT_PREVIOUS, "select-previous", "Ctrl+Up", "Messages", "select the message above")                   \
     X(COMMAND_SELECT_NEXT, "select-next", "Ctrl+Down", "Messages", "select the message below")                         \
     X(COMMAND_BLOCK, "block", "Alt+;", "Messages", "select blocks of the message: code, tables, paragraphs")           \
+    X(COMMAND_SELECT_TEXT, "select-text", "Alt+Shift+V", "Messages", "select text with a cursor (vi's keys), copy it") \
     X(COMMAND_COLLAPSE, "collapse", "", "Messages", "collapse or expand the selected message or block of code")        \
     X(COMMAND_LINKS, "links", "", "Messages", "show where the links of the message lead to, and open one")             \
     X(COMMAND_QUOTE, "quote", "", "Messages", "quote the selected message or block in the one being written")          \

@@ -9,8 +9,8 @@
 
 #include "engine/base/panic.h"
 #include "engine/base/utf8.h"
-#include "ui/flow.h"
 #include "ui/history.h"
+#include "ui/lines.h"
 #include "ui/pastes.h"
 
 #define SEND_KEYS   "\033[57399;77~" // bound to accept-line in every keymap; no terminal sends it

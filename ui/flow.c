@@ -9,8 +9,7 @@
 
 #define FLOW_TAB 4
 
-// Room for `more` items of `size` bytes behind the `count` that are there.
-static void *grown(void *items, size_t count, size_t more, size_t *capacity, size_t size) {
+void *flow_grown(void *items, size_t count, size_t more, size_t *capacity, size_t size) {
     if (count + more <= *capacity) return items;
     size_t room = *capacity ? *capacity : 16;
     while (room < count + more) room *= 2;
@@ -36,7 +35,7 @@ static bool style_equal(struct style a, struct style b) {
 void flow_style(struct flow *f, struct style style, size_t end) {
     struct flow_piece *last = f->n_pieces ? &f->pieces[f->n_pieces - 1] : NULL;
     if (!last || !style_equal(last->style, style)) {
-        f->pieces = grown(f->pieces, f->n_pieces, 1, &f->pieces_capacity, sizeof *f->pieces);
+        f->pieces = flow_grown(f->pieces, f->n_pieces, 1, &f->pieces_capacity, sizeof *f->pieces);
         last = &f->pieces[f->n_pieces++];
         last->style = style;
     }
@@ -46,7 +45,7 @@ void flow_style(struct flow *f, struct style style, size_t end) {
 void flow_restyle(struct flow *f) { f->n_pieces = 0; }
 
 void flow_add(struct flow *f, struct style style, const char *text, size_t size) {
-    f->text = grown(f->text, f->size, size * FLOW_TAB, &f->capacity, 1);
+    f->text = flow_grown(f->text, f->size, size * FLOW_TAB, &f->capacity, 1);
     for (size_t i = 0; i < size; i++) {
         char byte = text[i];
         if (byte == '\r' && i + 1 < size && text[i + 1] == '\n') continue;
@@ -137,91 +136,4 @@ size_t flow_break(const char *text, size_t size, size_t at, int columns, size_t 
     *end = size;
     while (*end > at && text[*end - 1] == ' ' && column > columns) (*end)--, column--;
     return size;
-}
-
-// ---- rows ----
-
-void lines_free(struct lines *l) {
-    free(l->text);
-    free(l->runs);
-    free(l->rows);
-    *l = (struct lines){0};
-}
-
-struct lines_mark lines_mark(const struct lines *l) {
-    return (struct lines_mark){l->size, l->n_runs, l->n_rows};
-}
-
-void lines_cut(struct lines *l, struct lines_mark mark) {
-    l->size = mark.size, l->n_runs = mark.n_runs, l->n_rows = mark.n_rows;
-}
-
-void lines_row(struct lines *l) {
-    l->rows = grown(l->rows, l->n_rows, 1, &l->rows_capacity, sizeof *l->rows);
-    l->rows[l->n_rows++] = (struct lines_row){.first_run = (uint32_t)l->n_runs, .fill_from = -1};
-}
-
-void lines_fill(struct lines *l, int from, enum theme_role ground) {
-    l->rows[l->n_rows - 1].fill_from = from;
-    l->rows[l->n_rows - 1].fill = (uint8_t)ground;
-}
-
-void lines_table(struct lines *l, size_t first, size_t head) {
-    for (size_t row = first + 1; row < l->n_rows; row++) {
-        l->rows[row].above = (uint32_t)(row - first);
-        l->rows[row].head = (uint8_t)(head < UINT8_MAX ? head : UINT8_MAX);
-    }
-}
-
-int lines_run(struct lines *l, int column, struct style style, const char *text, size_t size) {
-    if (size == 0) return column;
-    l->text = grown(l->text, l->size, size, &l->capacity, 1);
-    l->runs = grown(l->runs, l->n_runs, 1, &l->runs_capacity, sizeof *l->runs);
-    memcpy(l->text + l->size, text, size);
-    l->runs[l->n_runs++] = (struct lines_run){(uint32_t)l->size, (uint32_t)size, column, style};
-    l->size += size;
-    return column + text_width(text, size);
-}
-
-int lines_repeat(struct lines *l, int column, struct style style, const char *symbol, int count) {
-    size_t size = strlen(symbol);
-    if (count <= 0) return column;
-    lines_run(l, column, style, symbol, size);
-    l->text = grown(l->text, l->size, size * (size_t)count, &l->capacity, 1);
-    for (int i = 1; i < count; i++, l->size += size) memcpy(l->text + l->size, symbol, size);
-    l->runs[l->n_runs - 1].size = (uint32_t)(size * (size_t)count);
-    return column + count;
-}
-
-// The piece that holds the byte at `at`.
-static size_t piece_at(const struct flow *f, size_t at) {
-    size_t low = 0, high = f->n_pieces;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->pieces[middle].end <= at) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-int lines_flow(struct lines *l, int column, const struct flow *f, size_t from, size_t to) {
-    for (size_t i = piece_at(f, from); from < to && i < f->n_pieces; i++) {
-        size_t stop = f->pieces[i].end < to ? f->pieces[i].end : to;
-        column = lines_run(l, column, f->pieces[i].style, f->text + from, stop - from);
-        from = stop;
-    }
-    return column;
-}
-
-void lines_draw(const struct lines *l, size_t row, struct canvas *c, struct rect clip, int x, int y, int columns) {
-    const struct lines_row *r = &l->rows[row];
-    if (r->fill_from >= 0 && r->fill_from < columns) {
-        struct style ground = {.role = ROLE_TEXT, .ground = r->fill};
-        struct rect area = {x + r->fill_from, y, columns - r->fill_from, 1};
-        if (area.x + area.width > clip.x + clip.width) area.width = clip.x + clip.width - area.x;
-        if (y >= clip.y && y < clip.y + clip.height && area.width > 0) canvas_fill(c, area, ground, ' ');
-    }
-    size_t end = row + 1 < l->n_rows ? l->rows[row + 1].first_run : l->n_runs;
-    for (size_t i = r->first_run; i < end; i++)
-        canvas_text(c, clip, x + l->runs[i].column, y, l->runs[i].style, l->text + l->runs[i].start, l->runs[i].size);
 }

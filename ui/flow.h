@@ -1,8 +1,5 @@
-// Flow: text on its way to being laid out, and what comes of it.
-//
-// A struct flow collects a paragraph (or a block of code) in pieces of one style each; flow_break says what of it goes
-// on the next line. A struct lines holds rows of styled runs: the laid-out form that the transcript keeps and draws.
-// Both grow and are never shrunk, so that laying out the same message again allocates nothing.
+// Flow: text on its way to being laid out. It collects a paragraph (or a block of code) in pieces of one style each;
+// flow_break says what of it goes on the next line, and lines.h has what comes of it. It grows and is never shrunk.
 #ifndef CONFAB_UI_FLOW_H
 #define CONFAB_UI_FLOW_H
 
@@ -41,50 +38,7 @@ void flow_restyle(struct flow *f);
 // advances.
 size_t flow_break(const char *text, size_t size, size_t at, int columns, size_t *end);
 
-// ---- rows ----
-
-struct lines_run {
-    uint32_t start, size; // in the lines' text
-    int column;
-    struct style style;
-};
-
-struct lines_row {
-    uint32_t first_run;
-    int fill_from; // the columns from here on have the ground `fill`; −1: none
-    uint8_t fill;
-    uint8_t head;   // of a row of a table below its first one: how many rows its head has,
-    uint32_t above; // and how far above the first of them is; 0: it is no such row
-};
-
-// A zeroed struct lines is empty and ready for use.
-struct lines {
-    char *text;
-    size_t size, capacity;
-    struct lines_run *runs;
-    size_t n_runs, runs_capacity;
-    struct lines_row *rows;
-    size_t n_rows, rows_capacity;
-};
-
-struct lines_mark {
-    size_t size, n_runs, n_rows;
-};
-
-void lines_free(struct lines *l);
-struct lines_mark lines_mark(const struct lines *l);
-void lines_cut(struct lines *l, struct lines_mark mark); // forgets all that came after the mark
-void lines_row(struct lines *l);                         // begins a row
-void lines_fill(struct lines *l, int from, enum theme_role ground);
-// The rows from `first` on are a table, the first `head` of them its head.
-void lines_table(struct lines *l, size_t first, size_t head);
-// Adds a run to the last row; returns the column after it.
-int lines_run(struct lines *l, int column, struct style style, const char *text, size_t size);
-// Adds a run of `count` symbols, each a column wide.
-int lines_repeat(struct lines *l, int column, struct style style, const char *symbol, int count);
-// Adds f->text[from..to) with its styles to the last row; returns the column after it.
-int lines_flow(struct lines *l, int column, const struct flow *f, size_t from, size_t to);
-// Draws one row at (x, y), `columns` wide.
-void lines_draw(const struct lines *l, size_t row, struct canvas *c, struct rect clip, int x, int y, int columns);
+// Room for `more` items of `size` bytes behind the `count` that are there.
+void *flow_grown(void *items, size_t count, size_t more, size_t *capacity, size_t size);
 
 #endif

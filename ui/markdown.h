@@ -10,7 +10,7 @@
 #define CONFAB_UI_MARKDOWN_H
 
 #include "ui/code_colours.h"
-#include "ui/flow.h"
+#include "ui/lines.h"
 #include "ui/references.h"
 
 // The fence that is open at a place in the source; length 0: none.

@@ -71,23 +71,32 @@ static bool fits(const struct block *b, int column, int columns) {
     return column + columns + LEAST_COLUMNS <= b->markdown->width;
 }
 
-// Begins a row and draws what stands before its text; returns the column of the text.
-static int begin_row(struct block *b) {
+// Begins a row and draws what stands before its text; returns the column of the text. line: a line of text begins with
+// it, to which the markers of lists belong, or as many blanks.
+static int begin_row(struct block *b, bool line) {
+    static const char blanks[] = "                ";
     struct lines *l = &b->markdown->lines;
     int column = 0;
     b->markdown->rows_laid_out++;
     lines_row(l);
     for (int i = 0; i < kept(b->n_containers); i++) {
         struct container *c = &b->containers[i];
+        const size_t size = strlen(c->marker);
         if (!fits(b, column, c->columns)) continue;
         if (!c->item)
             lines_repeat(l, column, (struct style){.role = ROLE_QUOTE, .ground = ROLE_GROUND},
                          b->markdown->ascii ? "|" : "▎", 1);
-        else if (c->fresh) lines_run(l, column, style_dim, c->marker, strlen(c->marker));
+        else if (c->fresh) (line ? lines_run : lines_sign)(l, column, style_dim, c->marker, size);
+        else if (line) lines_text(l, blanks, (size_t)c->columns);
         c->fresh = false;
         column += c->columns;
     }
     return column;
+}
+
+static void empty_line(struct block *b, bool marked) {
+    begin_row(b, marked);
+    lines_text(&b->markdown->lines, "\n", 1);
 }
 
 static int text_column(const struct block *b) {
@@ -108,7 +117,7 @@ static void close_gap(struct block *b) {
     b->gap = false;
     int n = b->n_containers;
     for (b->n_containers = 0; b->n_containers < kept(n) && !b->containers[b->n_containers].fresh;) b->n_containers++;
-    begin_row(b);
+    empty_line(b, false);
     b->n_containers = n;
 }
 
@@ -124,9 +133,12 @@ static void wrap_flow(struct block *b) {
     if (b->flow.size == 0) return;
     close_gap(b);
     int columns = text_columns(b);
+    bool begins = true;
     for (size_t at = 0, end; at < b->flow.size;) {
         size_t next = flow_break(b->flow.text, b->flow.size, at, columns, &end);
-        lines_flow(&b->markdown->lines, begin_row(b), &b->flow, at, end);
+        lines_flow(&b->markdown->lines, begin_row(b, begins), &b->flow, at, end);
+        lines_end(&b->markdown->lines, &b->flow, end, next, b->flow.size);
+        begins = next > end && b->flow.text[next - 1] == '\n';
         at = next;
     }
     end_leaf(b);
@@ -135,7 +147,7 @@ static void wrap_flow(struct block *b) {
 static void rule(struct block *b, int columns, enum theme_role role) {
     struct lines *l = &b->markdown->lines;
     struct style style = {.role = (uint8_t)role, .ground = ROLE_GROUND};
-    lines_repeat(l, begin_row(b), style, b->markdown->ascii ? "-" : "─", columns);
+    lines_repeat(l, begin_row(b, false), style, b->markdown->ascii ? "-" : "─", columns);
 }
 
 static void end_heading(struct block *b) {
@@ -146,7 +158,7 @@ static void end_heading(struct block *b) {
     b->gap = true;
 }
 
-// A line of a code block goes on below, further in, when it is too long.
+// A line of a code block goes on below, further in, when it is too long. Its label is none of its text.
 static void code_line(struct block *b, const struct flow *f, size_t from, size_t to) {
     struct lines *l = &b->markdown->lines;
     int columns = text_columns(b) > 3 ? text_columns(b) - 2 : 1, indent = 0;
@@ -154,11 +166,16 @@ static void code_line(struct block *b, const struct flow *f, size_t from, size_t
     indent = indent + 2 < columns / 2 ? indent + 2 : columns > 8 ? 2 : 0;
     size_t at = from;
     do {
-        int column = begin_row(b), further = at > from ? indent : 0;
+        int column = begin_row(b, false), further = at > from ? indent : 0;
         size_t end = to, next = to;
         lines_fill(l, column, ROLE_CODE_GROUND);
         if (at < to) next = flow_break(f->text, to, at, columns - further, &end);
-        lines_flow(l, column + 1 + further, f, at, end);
+        if (f == &b->label) {
+            lines_sign(l, column + 1 + further, f->pieces[0].style, f->text + at, end - at);
+        } else {
+            lines_flow(l, column + 1 + further, f, at, end);
+            lines_end(l, f, end, next, to);
+        }
         at = next;
     } while (at < to);
 }
@@ -209,14 +226,14 @@ static bool end_table(struct block *b) {
     size_t head = 0;
     for (size_t row = 0; row < b->table.n_rows; row++) {
         for (bool more = true; more;) {
-            int column = begin_row(b);
+            int column = begin_row(b, false);
             more =
                 markdown_table_row(&b->table, &layout, &b->flow, row, &b->markdown->lines, column, b->markdown->ascii);
         }
         if (row == 0) head = b->markdown->lines.n_rows - first;
         bool last = row + 1 == b->table.n_rows;
         if (row == 0 || (layout.wrapped && !last))
-            markdown_table_rule(&layout, &b->markdown->lines, begin_row(b), b->markdown->ascii);
+            markdown_table_rule(&layout, &b->markdown->lines, begin_row(b, false), b->markdown->ascii);
     }
     lines_table(&b->markdown->lines, first, head);
     end_leaf(b);
@@ -295,7 +312,8 @@ static void begin_item(struct block *b, const MD_BLOCK_LI_DETAIL *d) {
 
 static void end_item(struct block *b) {
     wrap_flow(b);
-    if (b->containers[kept(b->n_containers) - 1].fresh && b->n_containers <= MAX_CONTAINERS) close_gap(b), begin_row(b);
+    const bool nothing = b->containers[kept(b->n_containers) - 1].fresh && b->n_containers <= MAX_CONTAINERS;
+    if (nothing) close_gap(b), empty_line(b, true);
     b->n_containers--;
     b->gap = !innermost(b)->tight;
 }

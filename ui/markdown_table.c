@@ -28,7 +28,8 @@ void markdown_table_end_cell(struct markdown_table *t, size_t flow_size, enum ta
         t->capacity = t->capacity ? t->capacity * 2 : 64;
         t->cells = xrealloc(t->cells, t->capacity * sizeof *t->cells);
     }
-    t->cells[t->n_cells++] = (struct markdown_table_cell){t->flow_size, flow_size, t->flow_size, align};
+    t->cells[t->n_cells++] =
+        (struct markdown_table_cell){.start = t->flow_size, .end = flow_size, .at = t->flow_size, .align = align};
     t->flow_size = flow_size;
 }
 
@@ -109,10 +110,22 @@ bool markdown_table_measure(const struct markdown_table *t, const struct flow *f
     return true;
 }
 
+// As it is copied: with a tab between cells.
+static void add_text(struct markdown_table *t, const struct flow *f, size_t row, struct lines *l) {
+    const size_t n = row_cells(t, row);
+    for (size_t i = 0; i < n; i++) {
+        struct markdown_table_cell *c = &t->cells[t->rows[row] + i];
+        c->shown = lines_text(l, f->text + c->start, c->end - c->start);
+        lines_text(l, i + 1 < n ? "\t" : "\n", 1);
+    }
+}
+
 bool markdown_table_row(struct markdown_table *t, const struct markdown_table_layout *y, const struct flow *f,
                         size_t row, struct lines *l, int column, bool ascii) {
-    bool more = false;
+    bool more = false, begins = true;
     size_t n = row_cells(t, row);
+    for (size_t i = 0; i < n; i++) begins &= t->cells[t->rows[row] + i].at == t->cells[t->rows[row] + i].start;
+    if (begins) add_text(t, f, row, l);
     for (int i = 0; i < y->n_columns; i++) {
         if (i) lines_repeat(l, column + 1, style_line, ascii ? "|" : "│", 1), column += 3;
         struct markdown_table_cell *c = (size_t)i < n ? &t->cells[t->rows[row] + (size_t)i] : NULL;
@@ -120,7 +133,7 @@ bool markdown_table_row(struct markdown_table *t, const struct markdown_table_la
             size_t end, next = flow_break(f->text, c->end, c->at, y->columns[i], &end);
             int left = y->columns[i] - text_width(f->text + c->at, end - c->at);
             left = left < 0 || c->align == TABLE_LEFT ? 0 : c->align == TABLE_CENTRE ? left / 2 : left;
-            lines_flow(l, column + left, f, c->at, end);
+            lines_show(l, column + left, f, c->at, end, c->shown + c->at - c->start);
             c->at = next;
             more |= c->at < c->end;
         }

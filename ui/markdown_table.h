@@ -3,7 +3,7 @@
 #ifndef CONFAB_UI_MARKDOWN_TABLE_H
 #define CONFAB_UI_MARKDOWN_TABLE_H
 
-#include "ui/flow.h"
+#include "ui/lines.h"
 
 #define TABLE_COLUMNS 64
 
@@ -12,6 +12,7 @@ enum table_align { TABLE_LEFT, TABLE_CENTRE, TABLE_RIGHT };
 struct markdown_table_cell {
     size_t start, end; // in the flow
     size_t at;         // where its next line begins while the row is drawn
+    size_t shown;      // where it begins in the text of the lines
     enum table_align align;
 };
 

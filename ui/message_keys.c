@@ -1,8 +1,6 @@
 #include "ui/message_keys.h"
 
-#include <string.h>
-
-enum { GAP = 2 };
+#include "ui/key_labels.h"
 
 #define BOTH (MESSAGE_SELECTED | MESSAGE_IN_TREE)
 #define USES (MESSAGE_SELECTED | MESSAGE_IN_CONTEXT)
@@ -23,6 +21,7 @@ static const struct {
     {MESSAGE_BLOCK, COMMAND_SELECT_PREVIOUS, "Up", "k", "↑↓", "Up/Down", "select", ""},
     {MESSAGE_BLOCK, COMMAND_SELECT_NEXT, "Down", "j", "", "", "", ""},
     {MESSAGE_BLOCK, COMMAND_BLOCK, "Tab", "Left", NULL, NULL, "whole message", "message"},
+    {MESSAGE_BLOCK, COMMAND_SELECT_TEXT, "s", NULL, NULL, NULL, "select text", "text"},
     {MESSAGE_BLOCK, COMMAND_COPY, "c", NULL, NULL, NULL, "copy", "copy"},
     {MESSAGE_BLOCK, COMMAND_SAVE, "w", NULL, NULL, NULL, "save to a file", "save"},
     {MESSAGE_BLOCK, COMMAND_QUOTE, ">", NULL, NULL, NULL, "quote", "quote"},
@@ -43,6 +42,7 @@ static const struct {
     {MESSAGE_SELECTED, COMMAND_VERSION_PREVIOUS, "Left", "h", "←→", "Left/Right", "version", ""},
     {MESSAGE_SELECTED, COMMAND_VERSION_NEXT, "Right", "l", "", "", "", ""},
     {MESSAGE_SELECTED, COMMAND_BLOCK, "Tab", NULL, NULL, NULL, "blocks", "blocks"},
+    {MESSAGE_SELECTED, COMMAND_SELECT_TEXT, "s", NULL, NULL, NULL, "select text", "text"},
     {MESSAGE_SELECTED, COMMAND_TREE, "t", NULL, NULL, NULL, "tree", "tree"},
     {BOTH, COMMAND_PRUNE, "Delete", NULL, "Del", "Del", "prune", "prune"},
     {BOTH, COMMAND_COPY, "c", NULL, NULL, NULL, "copy", "copy"},
@@ -82,47 +82,23 @@ int message_keys_command(const struct key *k, enum message_place place) {
     return -1;
 }
 
-struct label {
-    const char *key, *text;
-    int width;
-};
-
-static struct label label_of(int choice, bool ascii, bool brief) {
-    struct label l = {ascii ? choices[choice].ascii : choices[choice].shown,
-                      brief ? choices[choice].brief : choices[choice].label, 0};
-    if (!l.key) l.key = choices[choice].key;
-    l.width = text_width(l.key, strlen(l.key)) + (*l.text != 0) + (int)strlen(l.text);
-    return l;
-}
-
-// Where the next one is drawn; in the line below where it does not fit.
-static struct rect place_after(struct rect area, struct rect before, int width) {
-    struct rect next = {before.x + before.width + GAP, before.y, width, 1};
-    if (!before.width) return (struct rect){area.x, area.y, width, 1};
-    if (next.x + width > area.x + area.width) next.x = area.x, next.y++;
-    return next;
+static int labels_of(enum message_place place, bool ascii, struct key_label labels[CHOICES]) {
+    int count = 0;
+    for (int i = 0; i < CHOICES; i++) {
+        const char *key = ascii ? choices[i].ascii : choices[i].shown;
+        if (!key) key = choices[i].key;
+        if (choices[i].places & (int)place && *key)
+            labels[count++] = (struct key_label){key, choices[i].label, choices[i].brief, (int)choices[i].command};
+    }
+    return count;
 }
 
 int message_keys_rows(int width, bool ascii, enum message_place place, int most) {
-    struct rect at = {0};
-    for (int i = 0; i < CHOICES; i++) {
-        struct label l = label_of(i, ascii, false);
-        if (choices[i].places & (int)place && *l.key) at = place_after((struct rect){0, 0, width, 1}, at, l.width);
-    }
-    return at.y + 1 < most ? at.y + 1 : most;
+    struct key_label labels[CHOICES];
+    return key_labels_rows(labels, labels_of(place, ascii, labels), width, most);
 }
 
 void message_keys_draw(struct view_frame *f, struct rect area, enum message_place place) {
-    struct canvas *c = f->canvas;
-    struct rect at = {0};
-    bool brief = message_keys_rows(area.width, c->ascii, place, area.height + 1) > area.height;
-    for (int i = 0; i < CHOICES; i++) {
-        struct label l = label_of(i, c->ascii, brief);
-        if (!(choices[i].places & (int)place) || !*l.key) continue;
-        at = place_after(area, at, l.width);
-        if (at.y >= area.y + area.height) return;
-        frame_hit(f, at, HIT_CHOICE, (int)choices[i].command);
-        int used = canvas_text(c, area, at.x, at.y, view_bold(ROLE_ACCENT), l.key, strlen(l.key));
-        if (*l.text) canvas_text(c, area, at.x + used + 1, at.y, view_style(ROLE_DIM), l.text, strlen(l.text));
-    }
+    struct key_label labels[CHOICES];
+    key_labels_draw(labels, labels_of(place, f->canvas->ascii, labels), f, area);
 }

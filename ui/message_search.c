@@ -55,7 +55,7 @@ static void step(struct message_search *s, int i, int n) {
 
 static int index_of(const struct message_search *s, int n) {
     for (int i = 0; s->message && i < n; i++)
-        if (s->messages[i].id == s->message && s->messages[i].count) return i;
+        if (s->messages[i].id == s->message) return i;
     return -1;
 }
 
@@ -77,7 +77,7 @@ void message_search_update(struct message_search *s, const struct screen_view *v
     }
     if (s->from < 0) s->from = in_sight;
     int at = index_of(s, n);
-    if (s->begins || at < 0) {
+    if (s->begins || at < 0 || (!s->messages[at].count && !s->step)) {
         const int near = message_with(s, s->from < n ? s->from : n - 1, n, -1);
         go(s, near, near < 0 ? 0 : s->messages[near].count - 1);
     } else if (s->step) {
@@ -93,64 +93,39 @@ void message_search_update(struct message_search *s, const struct screen_view *v
 
 // ---- in the layout ----
 
-static struct match_row {
-    const char *text;
-    size_t size;
-} row_text(const struct lines *l, int row) {
-    const size_t first = l->rows[row].first_run;
-    const size_t end = row + 1 < (int)l->n_rows ? l->rows[row + 1].first_run : l->n_runs;
-    if (first >= end) return (struct match_row){"", 0};
-    const size_t from = l->runs[first].start, to = l->runs[end - 1].start + l->runs[end - 1].size;
-    return (struct match_row){l->text + from, to - from};
-}
-
-static int count_row(const struct message_search *s, const struct lines *l, int row) {
-    const struct match_row t = row_text(l, row);
-    size_t start, end;
+size_t message_search_place(const struct message_search *s, const struct lines *l) {
+    size_t start, end, last = 0;
     int count = 0;
-    for (size_t from = 0; match_find(&s->needle, t.text, t.size, from, &start, &end); from = end) count++;
-    return count;
-}
-
-int message_search_row(const struct message_search *s, const struct lines *l) {
-    int count = 0, last = 0;
-    for (int row = 0; row < (int)l->n_rows; row++) {
-        const int here = count_row(s, l, row);
-        if (here) last = row;
-        count += here;
-        if (count > s->match) return row;
-    }
+    for (size_t from = 0; count <= s->match && match_find(&s->needle, l->text, l->size, from, &start, &end); from = end)
+        last = start, count++;
     return last;
 }
 
-// The part of a match that lies in each run of the row, where that run is drawn.
-static void draw_match(const struct lines *l, int row, size_t start, size_t end, struct style style, struct canvas *c,
-                       struct rect clip, int x, int y) {
-    const size_t last = row + 1 < (int)l->n_rows ? l->rows[row + 1].first_run : l->n_runs;
-    for (size_t r = l->rows[row].first_run; r < last; r++) {
-        const struct lines_run *run = &l->runs[r];
-        const size_t from = start > run->start ? start : run->start, run_end = run->start + run->size;
-        const size_t to = end < run_end ? end : run_end;
-        if (from >= to) continue;
-        const int column = run->column + text_width(l->text + run->start, from - run->start);
-        canvas_text(c, clip, x + column, y, style, l->text + from, to - from);
-    }
+int message_search_before(const struct message_search *s, const struct lines *l, size_t before) {
+    size_t start, end;
+    int count = 0;
+    for (size_t from = 0; match_find(&s->needle, l->text, l->size, from, &start, &end) && start < before; from = end)
+        count++;
+    return count;
 }
 
+// A letter begins there.
+static size_t letter_before(const struct lines *l, size_t at) {
+    while (at > 0 && at < l->size && ((unsigned char)l->text[at] & 0xc0) == 0x80) at--;
+    return at;
+}
+
+// A match may have begun in the row before, and may end in the next one.
 void message_search_draw(const struct message_search *s, const struct lines *l, int row, uint64_t message,
                          struct canvas *c, struct rect clip, int x, int y) {
     const struct style found = {ROLE_SELECTED, ROLE_SELECTED_GROUND, 0, 0};
-    const struct style current = {ROLE_ACCENT, 0, CELL_REVERSE | CELL_BOLD, 0};
-    const struct match_row t = row_text(l, row);
-    size_t start, end;
-    int number = 0, wanted = -1;
-    if (!s->needle.count || !t.size) return;
-    if (message == s->message) {
-        for (int before = 0; before < row; before++) number += count_row(s, l, before);
-        wanted = s->match;
-    }
-    for (size_t from = 0; match_find(&s->needle, t.text, t.size, from, &start, &end); from = end, number++) {
-        const size_t base = (size_t)(t.text - l->text);
-        draw_match(l, row, base + start, base + end, number == wanted ? current : found, c, clip, x, y);
+    const struct style chosen = {ROLE_ACCENT, 0, CELL_REVERSE | CELL_BOLD, 0};
+    size_t from, to, start, end;
+    if (!s->needle.count || !lines_shown(l, row, &from, &to)) return;
+    const size_t most = 4 * (size_t)s->needle.count, limit = l->size - to > most ? to + most : l->size;
+    for (size_t at = letter_before(l, from > most ? from - most : 0);
+         match_find(&s->needle, l->text, limit, at, &start, &end) && start < to; at = end) {
+        const bool current = message == s->message && start == s->place;
+        lines_draw_range(l, row, start, end, current ? chosen : found, c, clip, x, y);
     }
 }

@@ -12,6 +12,7 @@ struct pane {
     size_t keeps;               // bytes that last from frame to frame, zeroed at the start
     // On top: the rows that it takes of the message's room, at this width; NULL: it lies over the whole screen.
     int (*rows)(int width, bool ascii);
+    bool letters;               // on top: each letter is a key by itself, also of those that come together
     bool passes_on;             // on top: keys and clicks that mean nothing to it mean what they do without it
     void (*opened)(void *kept); // anew
     void (*closed)(void *kept); // with the screen: gives back what the bytes own

@@ -10,12 +10,14 @@ enum { LABEL = 8 }; // columns
 struct kept {
     struct text_field field;
     struct transcript *transcript; // that is searched
+    bool from_text;                // for its text cursor, which goes with the match
 };
 
 // Once more, it searches for the same.
 void search_open(struct screen *s) {
     struct kept *k = screen_open_pane(s, PANE_SEARCH);
     k->transcript = s->transcript;
+    k->from_text = screen_has_open(s, PANE_TEXT);
     k->field.selected = k->field.size > 0;
     transcript_search(k->transcript, k->field.text);
 }
@@ -31,12 +33,18 @@ static int step_of(const struct key *k) {
 
 static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *p = kept;
-    (void)s;
+    if (k->code == KEY_ENTER && p->from_text) return screen_close_pane(s, PANE_SEARCH), true;
     if (step_of(k)) return transcript_search_step(p->transcript, step_of(k)), true;
     if (k->code == KEY_PAGE_UP || k->code == KEY_PAGE_DOWN || !text_field_key(&p->field, k)) return false;
     transcript_search(p->transcript, p->field.text);
     return true;
 }
+
+static const char *const hints[2][2] = {
+    {"Enter, ↑: match above   ↓: match below   Esc closes", "Enter, Up: match above   Down: match below   Esc closes"},
+    {"↑: match above   ↓: match below   Enter goes on there",
+     "Up: match above   Down: match below   Enter goes on there"},
+};
 
 static void draw(struct view_frame *f, struct rect area, void *kept) {
     const struct kept *p = kept;
@@ -56,8 +64,7 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
                     (size_t)width);
     if (area.height > 1)
         canvas_cut(c, (struct rect){area.x, area.y + 1, area.width, 1}, view_style(ROLE_DIM),
-                   c->ascii ? "Enter, Up: match above   Down: match below   Esc closes"
-                            : "Enter, ↑: match above   ↓: match below   Esc closes");
+                   hints[p->from_text][c->ascii]);
 }
 
 const struct pane pane_search = {

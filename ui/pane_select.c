@@ -34,4 +34,4 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
 }
 
 const struct pane pane_select = {
-    .rows = rows, .passes_on = true, .opened = opened, .draw = draw, .key = key, .click = click};
+    .rows = rows, .letters = true, .passes_on = true, .opened = opened, .draw = draw, .key = key, .click = click};

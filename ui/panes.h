@@ -67,6 +67,7 @@ enum pane_arrangement { ARRANGE_AUTO, ARRANGE_WIDE, ARRANGE_TALL, ARRANGE_COUNT 
     X(READ, read, "", COMMAND_READ)                                                                                    \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \
     X(FOCUS, focus, "", COMMAND_FOCUS_PANE)                                                                            \
+    X(TEXT, text, "", COMMAND_SELECT_TEXT)                                                                             \
     X(DIALOG, dialog, "", COMMAND_COUNT)
 
 enum pane_id {

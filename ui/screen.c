@@ -38,7 +38,9 @@ struct screen *screen_open(const struct screen_options *o, struct status *st) {
     for (int p = 0; p < PANE_COUNT; p++)
         if (pane_actions[p]->keeps) s->kept[p] = xcalloc(1, pane_actions[p]->keeps);
     s->kept[PANE_COMPOSER] = s->composer = composer_open(o->history_path, o->worker);
-    s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->kept[PANE_TOKENS] = s->kept[PANE_READ] = s->transcript = transcript_open();
+    s->transcript = transcript_open();
+    s->kept[PANE_CHAT] = s->kept[PANE_SELECT] = s->kept[PANE_TEXT] = s->kept[PANE_TOKENS] = s->transcript;
+    s->kept[PANE_READ] = s->transcript;
     s->kept[PANE_LOG_ENTRIES] = s->kept[PANE_LOG];
     s->stack[s->n_stack++] = PANE_COMPOSER;
     completion_open(&s->completion, o->reader);
@@ -162,7 +164,9 @@ void screen_close_pane(struct screen *s, enum pane_id pane) {
 void *screen_open_pane(struct screen *s, enum pane_id pane) {
     screen_close_pane(s, pane);
     if (pane == PANE_COMPARE) screen_close_pane(s, PANE_SELECT); // both say which message keys are about
-    if (pane == PANE_SELECT) screen_close_pane(s, PANE_COMPARE);
+    if (pane == PANE_SELECT || pane == PANE_TEXT) screen_close_pane(s, PANE_COMPARE);
+    if (pane == PANE_TEXT) screen_close_pane(s, PANE_TOKENS); // two cursors
+    if (pane == PANE_TOKENS) screen_close_pane(s, PANE_TEXT);
     s->stack[s->n_stack++] = pane;
     if (pane_actions[pane]->passes_on && pane != PANE_FOCUS && s->focus != PANE_CHAT) s->zoomed = false;
     if (pane_actions[pane]->opened) pane_actions[pane]->opened(s->kept[pane]);
@@ -256,7 +260,7 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
     if (!chat) return;
     s->facts.chat = chat->id;
     s->facts.busy = chat->busy;
-    if (chat->id != before) screen_close_pane(s, PANE_SELECT); // its message is not on the screen any more
+    if (chat->id != before) screen_close_pane(s, PANE_SELECT), screen_close_pane(s, PANE_TEXT); // of what was shown
     snprintf(s->facts.title, sizeof s->facts.title, "%s", chat->title ? chat->title : "");
     snprintf(s->facts.tags, sizeof s->facts.tags, "%s", chat->tags ? chat->tags : "");
 }
@@ -292,6 +296,18 @@ bool screen_token(struct screen *s, const struct screen_view *v, uint64_t *messa
     return screen_has_open(s, PANE_TOKENS) && token_cursor_find(cursor, v, message, token);
 }
 
+// What the transcript's text cursor copied in this frame.
+static void copy_text(struct screen *s) {
+    char how[128];
+    size_t size;
+    char *text = transcript_text_copied(s->transcript, &size);
+    if (!text) return;
+    const bool copied = screen_copy(s, text, size, how);
+    screen_say(s, !copied, "%s", how);
+    s->frame.status = current_status(s);
+    free(text);
+}
+
 void screen_draw(struct screen *s, const struct screen_view *v) {
     int width, height;
     if (terminal_lent(s->terminal)) return;
@@ -303,7 +319,8 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     take_status(s, v);
     if (!screen_has_open(s, PANE_SELECT)) transcript_select(s->transcript, 0);
     if (!screen_has_open(s, PANE_TOKENS)) transcript_tokens_end(s->transcript);
-    if (!screen_has_open(s, PANE_SEARCH)) transcript_search(s->transcript, "");
+    if (!screen_has_open(s, PANE_TEXT)) transcript_text_end(s->transcript);
+    if (!screen_has_open(s, PANE_SEARCH) && !screen_has_open(s, PANE_TEXT)) transcript_search(s->transcript, "");
     screen_layout(s, width, height);
     if (screen_has_open(s, PANE_PROMPT)) prompt_make_room(&s->layout, v->prompt);
     begin_frame(s, v);
@@ -311,6 +328,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
         if (s->layout.panes[p].width) draw_pane(s, (enum pane_id)p, s->layout.panes[p]);
     struct rect message = view_padded(s->layout.composer);
     draw_pane(s, PANE_CHAT, s->layout.panes[PANE_CHAT]);
+    copy_text(s);
     if (!s->layout.bare) {
         draw_pane(s, PANE_SAMPLING, s->layout.sampling);
         draw_pane(s, PANE_COMPOSER, message);

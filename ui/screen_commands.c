@@ -154,6 +154,11 @@ static void select_block(struct screen *s) {
     else transcript_block_begin(s->transcript, !open);
 }
 
+static void select_text(struct screen *s) {
+    if (transcript_text_begin(s->transcript)) screen_open_pane(s, PANE_TEXT);
+    else screen_say(s, false, "there is no text to select");
+}
+
 static void collapse(struct screen *s) {
     const char *key = keys_name(COMMAND_SELECT_PREVIOUS);
     if (screen_has_open(s, PANE_SELECT)) transcript_collapse(s->transcript);
@@ -282,6 +287,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_SELECT_PREVIOUS: select_message(s, -1); return;
     case COMMAND_SELECT_NEXT: select_message(s, 1); return;
     case COMMAND_BLOCK: select_block(s); return;
+    case COMMAND_SELECT_TEXT: select_text(s); return;
     case COMMAND_LINKS: links_open(s, subject(s)); return;
     case COMMAND_COLLAPSE: collapse(s); return;
     case COMMAND_EDIT:

@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/utf8.h"
 #include "ui/screen_state.h"
 
 #define ESCAPE_NS 1000000000u
+#define PRESS_NS  400000000u // in which a press is a second one
 
 int screen_bound(const struct screen *s, const struct key *k) {
     for (int i = 0; i < COMMAND_COUNT; i++)
@@ -42,16 +44,29 @@ static void key_on_top(struct screen *s, const struct key *k) {
 
 // ---- mouse ----
 
+static void count_press(struct screen *s, const struct key *k) {
+    struct screen_presses *p = &s->presses;
+    const uint64_t now = clock_ns();
+    const bool again = p->count && p->x == k->x && p->y == k->y && now - p->since < PRESS_NS;
+    *p = (struct screen_presses){k->x, k->y, again ? p->count % 3 + 1 : 1, now};
+}
+
 static void click(struct screen *s, const struct key *k) {
     const struct hit *h = frame_find(&s->frame, k->x, k->y);
     enum pane_id top = screen_top(s);
-    if (s->n_stack > 1 && !(h && (h->pane == top || pane_actions[top]->passes_on))) screen_close_pane(s, top);
-    else if (h && h->kind == HIT_COMMAND) screen_run(s, (enum ui_command_id)h->number);
-    else if (h) {
-        struct hit at = *h;
-        at.x = k->x - h->area.x, at.y = k->y - h->area.y;
-        pane_actions[h->pane]->click(s, s->kept[h->pane], &at);
+    const bool text = h && h->kind == HIT_TEXT; // a press there is one beside what is open
+    const bool its_own = h && (h->pane == top || pane_actions[top]->passes_on) && (!text || top == PANE_TEXT);
+    const bool closes = s->n_stack > 1 && !its_own;
+    count_press(s, k);
+    if (closes) screen_close_pane(s, top);
+    if (!h || (closes && !text)) return;
+    if (h->kind == HIT_COMMAND) {
+        screen_run(s, (enum ui_command_id)h->number);
+        return;
     }
+    struct hit at = *h;
+    at.x = k->x - h->area.x, at.y = k->y - h->area.y;
+    pane_actions[h->pane]->click(s, s->kept[h->pane], &at);
 }
 
 static enum pane_id pane_under(const struct screen *s, int x, int y, const struct hit *h) {
@@ -63,11 +78,18 @@ static enum pane_id pane_under(const struct screen *s, int x, int y, const struc
     return screen_has_open(s, PANE_COMPARE) ? PANE_COMPARE : PANE_CHAT;
 }
 
+static void drag_text(struct screen *s, const struct key *k) {
+    if (k->action == MOUSE_RELEASE) transcript_text_release(s->transcript);
+    else if (!k->number && transcript_text_drag(s->transcript, k->x, k->y)) screen_open_pane(s, PANE_TEXT);
+}
+
 static void mouse_input(struct screen *s, const struct key *k) {
     const struct pane *top = pane_actions[screen_top(s)];
     bool other_button = k->action == MOUSE_PRESS && k->number != 0, over = s->n_stack > 1;
-    bool ends = k->action == MOUSE_RELEASE || k->action == MOUSE_DRAG; // what a press began
-    if (screen_drag(s, k) || ends || other_button || (over && !top->click && !top->passes_on)) return;
+    const bool ends = k->action == MOUSE_RELEASE || k->action == MOUSE_DRAG; // what a press began
+    const bool moves = screen_drag(s, k);
+    if (ends && !moves) drag_text(s, k);
+    if (moves || ends || other_button || (over && !top->click && !top->passes_on)) return;
     if (k->action == MOUSE_PRESS) {
         click(s, k);
     } else {
@@ -116,10 +138,25 @@ static void input(struct screen *s, const struct key *k) {
     }
 }
 
+// Of letters that came together the others wait, for what the first one does.
+static bool next_key(struct screen *s, struct key *k) {
+    uint32_t code;
+    *k = s->rest;
+    s->rest = (struct key){0};
+    if (!k->size && !terminal_key(s->terminal, k)) return false;
+    const size_t size = k->code == KEY_TEXT ? utf8_decode(k->text, k->size, &code) : k->size;
+    if (size >= k->size || !pane_actions[screen_top(s)]->letters) return true;
+    s->rest = *k;
+    s->rest.text = s->rest.raw = k->text + size;
+    s->rest.size = s->rest.raw_size = k->size - size;
+    k->size = k->raw_size = size;
+    return true;
+}
+
 bool screen_input(struct screen *s, struct ui_command *out) {
     struct key k;
     while (s->n_queue == 0) {
-        if (!terminal_key(s->terminal, &k)) return false;
+        if (!next_key(s, &k)) return false;
         input(s, &k);
     }
     *out = s->queue[0];

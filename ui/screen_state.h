@@ -40,6 +40,12 @@ struct screen_notice {
     char seen[SCREEN_NOTICE]; // the view's status when it was last drawn
 };
 
+// Presses of the mouse in one place, one soon after the other.
+struct screen_presses {
+    int x, y, count;
+    uint64_t since; // clock_ns of the last one
+};
+
 #define BAR_STEP_MS 120 // of a bar that does not know how far it is
 
 struct screen {
@@ -68,9 +74,11 @@ struct screen {
     struct transcript *transcript;
     struct screen_facts facts;
     struct screen_notice notice;
+    struct key rest;         // of letters that came together; of size 0: none
     struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read
     int n_queue;
     char answer[SCREEN_ANSWER]; // the text of a command that is handed out
+    struct screen_presses presses;
     uint64_t escaped; // clock_ns of an Esc that closed nothing; 0: another key was last
     struct key keys[COMMAND_COUNT];
     bool bound[COMMAND_COUNT];

@@ -24,11 +24,12 @@ static size_t without_blanks(const char *text, size_t size) {
 static void layout_line(struct thoughts *t, struct flow *flow, const char *text, size_t size) {
     flow_clear(flow);
     flow_add(flow, view_style(ROLE_THINKING), text, size);
-    if (!flow->size) lines_row(&t->lines);
+    if (!flow->size) lines_row(&t->lines), lines_text(&t->lines, "\n", 1);
     for (size_t at = 0, end; at < flow->size;) {
         size_t next = flow_break(flow->text, flow->size, at, t->width, &end);
         lines_row(&t->lines);
         lines_flow(&t->lines, 0, flow, at, end);
+        lines_end(&t->lines, flow, end, next, flow->size);
         at = next;
     }
 }

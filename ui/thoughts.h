@@ -4,7 +4,7 @@
 #ifndef CONFAB_UI_THOUGHTS_H
 #define CONFAB_UI_THOUGHTS_H
 
-#include "ui/flow.h"
+#include "ui/lines.h"
 
 // A zeroed struct thoughts is ready for use.
 struct thoughts {

@@ -155,6 +155,7 @@ void token_layout_make(struct token_layout *l, struct flow *flow, const struct v
         row = at;
         lines_row(&l->lines);
         lines_flow(&l->lines, 0, flow, at, end);
+        lines_end(&l->lines, flow, end, next, flow->size);
         add_spots(&k, at, end, &token);
         at = next;
     }

@@ -3,7 +3,7 @@
 #ifndef CONFAB_UI_TOKEN_LAYOUT_H
 #define CONFAB_UI_TOKEN_LAYOUT_H
 
-#include "ui/flow.h"
+#include "ui/lines.h"
 #include "ui/panes.h"
 
 // X(enumerator, what the screen says): by what tokens are coloured

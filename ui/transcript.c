@@ -25,6 +25,8 @@ void transcript_close(struct transcript *t) {
     block_cursor_free(&t->block);
     collapse_free(&t->collapse);
     message_search_free(&t->search);
+    free(t->text.rows);
+    free(t->text.copied);
     free(t);
 }
 
@@ -223,6 +225,7 @@ static void clear_pending(struct transcript *t) {
     t->show_selected = false;
     t->cursor.moved = false;
     t->block.moved = false;
+    t->text.moved = t->text.holds = false;
 }
 
 enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f, struct rect area) {
@@ -230,7 +233,7 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     const struct screen_view *v = f->view;
     message_search_update(&t->search, v, t->last_in_sight);
     if (v->n_messages == 0 || area.width <= 0 || area.height <= 0) {
-        if (v->n_messages == 0) view_welcome(f, area), t->n_shown = 0;
+        if (v->n_messages == 0) view_welcome(f, area), t->n_shown = t->text.n_rows = 0;
         clear_pending(t);
         return TRANSCRIPT_AT_END;
     }
@@ -238,11 +241,14 @@ enum transcript_below transcript_draw(struct transcript *t, struct view_frame *f
     keep_selected(t, v);
     transcript_forget_positions(t, v);
     collapse_selected(&p);
+    transcript_text_apply(&p);
     struct position *at = transcript_position(t, view_chat_id(v));
     bool ends;
     struct place place = transcript_scrolled(&p, at, &ends);
     clear_pending(t);
     t->thinking_in_sight = 0;
+    transcript_text_begin_rows(&p);
+    frame_hit(f, area, HIT_TEXT, 0);
     transcript_draw_from(&p, place);
     at->message = v->messages[place.message].id;
     at->line = place.line;

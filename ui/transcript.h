@@ -9,6 +9,7 @@
 #ifndef CONFAB_UI_TRANSCRIPT_H
 #define CONFAB_UI_TRANSCRIPT_H
 
+#include "ui/text_motion.h"
 #include "ui/token_cursor.h"
 #include "ui/token_layout.h"
 #include "ui/view.h"
@@ -59,8 +60,27 @@ enum token_colouring transcript_colour_tokens(struct transcript *t);
 // Looks for a text ("": for none) from the next draw on: goes to the nearest match above what is in sight, and marks
 // all of them.
 void transcript_search(struct transcript *t, const char *text);
-void transcript_search_step(struct transcript *t, int step);        // to another match, round the ends
-int transcript_search_count(const struct transcript *t, int *at);   // at the last draw; *at: the one gone to, from 1 on
+void transcript_search_step(struct transcript *t, int step);      // to another match, round the ends
+int transcript_search_count(const struct transcript *t, int *at); // at the last draw; *at: the one gone to, from 1 on
+
+// The text cursor: on a letter of what is drawn, from which text is selected and copied. It begins at the match gone
+// to, in the selected message or block, otherwise in the last row in sight; false: there is no text. Steps are taken,
+// and what is copied is there, with the next draw.
+enum text_kind { TEXT_NONE, TEXT_LETTERS, TEXT_LINES };
+bool transcript_text_begin(struct transcript *t);
+void transcript_text_end(struct transcript *t);
+void transcript_text_step(struct transcript *t, enum text_step step);
+void transcript_text_select(struct transcript *t, enum text_kind kind); // from here on; the same once more: no longer
+enum text_kind transcript_text_kind(const struct transcript *t);
+void transcript_text_copy(struct transcript *t);                         // what is selected, otherwise the line
+char *transcript_text_copied(struct transcript *t, size_t *size);        // once; NULL: nothing was. The caller frees.
+uint64_t transcript_text_message(const struct transcript *t);            // that it is in
+bool transcript_text_cursor(const struct transcript *t, int *x, int *y); // at the last draw; false: not in sight
+// The mouse at (x, y) of the last draw: a second press in one place selects the word, a third the line, dragging from
+// where it was pressed. False: the cursor is as it was.
+bool transcript_text_press(struct transcript *t, int x, int y, int presses);
+bool transcript_text_drag(struct transcript *t, int x, int y);
+void transcript_text_release(struct transcript *t);
 
 enum transcript_below {
     TRANSCRIPT_AT_END,

@@ -51,13 +51,6 @@ static void draw_progress(struct drawing *p, const struct view_message *m, int y
     }
 }
 
-static int row_end(const struct lines *l, int row) {
-    const size_t end = row + 1 < (int)l->n_rows ? l->rows[row + 1].first_run : l->n_runs;
-    if (l->rows[row].first_run == end) return l->rows[row].fill_from > 0 ? l->rows[row].fill_from : 0;
-    const struct lines_run *r = &l->runs[end - 1];
-    return r->column + text_width(l->text + r->start, r->size);
-}
-
 static void draw_cursor(struct drawing *p, int x, int y) {
     int last = p->area.x + p->area.width - 1;
     canvas_symbol(p->f->canvas, p->area, x < last ? x : last, y, view_style(ROLE_ACCENT), "▌", '_');
@@ -131,9 +124,10 @@ static void draw_text_row(struct drawing *p, int y, const struct entry *e, int i
     const bool last = row + 1 == (int)l->n_rows; // with the end of the answer
     lines_draw(l, (size_t)row, p->f->canvas, a, a.x, y, a.width);
     message_search_draw(&p->t->search, l, row, m->id, p->f->canvas, a, a.x, y);
+    transcript_text_draw(p, y, index, false, l, row, a.x);
     if (e->by_token && m->id == p->t->cursor.message)
-        frame_hit(p->f, (struct rect){a.x, y, clamp(row_end(l, row) + last, 0, a.width), 1}, HIT_TOKEN, row);
-    if (m->streaming && last) draw_cursor(p, a.x + row_end(l, row), y);
+        frame_hit(p->f, (struct rect){a.x, y, clamp(lines_row_end(l, row) + last, 0, a.width), 1}, HIT_TOKEN, row);
+    if (m->streaming && last) draw_cursor(p, a.x + lines_row_end(l, row), y);
 }
 
 static void draw_thinking_hint(struct drawing *p, int x, int y) {
@@ -164,7 +158,9 @@ static void draw_thinking_row(struct drawing *p, int y, const struct entry *e, i
     if (row > (int)l->n_rows) return;
     canvas_symbol(c, a, a.x, y, style, "│", '|');
     lines_draw(l, (size_t)row - 1, c, a, a.x + THOUGHTS_INDENT, y, a.width - THOUGHTS_INDENT);
-    if (transcript_thinks(m) && row == (int)l->n_rows) draw_cursor(p, a.x + THOUGHTS_INDENT + row_end(l, row - 1), y);
+    transcript_text_draw(p, y, index, true, l, row - 1, a.x + THOUGHTS_INDENT);
+    if (transcript_thinks(m) && row == (int)l->n_rows)
+        draw_cursor(p, a.x + THOUGHTS_INDENT + lines_row_end(l, row - 1), y);
 }
 
 // In the blank column before it; on the screen there is one at all but the least widths.

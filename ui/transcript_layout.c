@@ -27,6 +27,7 @@ static void layout_plain(struct transcript *t, struct entry *e, const struct vie
         size_t next = flow_break(t->flow.text, t->flow.size, at, e->width, &end);
         lines_row(l);
         lines_flow(l, 0, &t->flow, at, end);
+        lines_end(l, &t->flow, end, next, t->flow.size);
         at = next;
     }
 }

@@ -94,7 +94,7 @@ static struct place with_block(struct drawing *p, struct place place) {
 static bool may_follow(const struct drawing *p) {
     const struct token_cursor *c = &p->t->cursor;
     if (c->message) return c->token == TOKEN_LAST;
-    if (p->t->block.at) return false;
+    if (p->t->block.at || p->t->text.on) return false;
     return !p->t->selected || p->t->selected_at + 1 == p->view->n_messages;
 }
 
@@ -128,10 +128,12 @@ static struct place with_match(struct drawing *p, struct position *at, struct pl
     struct message_search *s = &p->t->search;
     int message = p->view->n_messages - 1;
     while (message >= 0 && p->view->messages[message].id != s->message) message--;
-    if (!s->needle.count || !s->moved || message < 0) return place;
+    if (!s->needle.count || message < 0) return place;
     const struct view_message *m = &p->view->messages[message];
     const struct entry *e = transcript_entry(p, message);
-    const int found = message_search_row(s, transcript_lines(e)), hides = collapse_hides(&e->parts, found);
+    s->place = message_search_place(s, transcript_lines(e));
+    if (!s->moved) return place;
+    const int found = lines_row_of(transcript_lines(e), s->place), hides = collapse_hides(&e->parts, found);
     if (hides >= 0) { // it is to be seen
         collapse_toggle(&p->t->collapse, m->id, e->parts.at[hides].code);
         e = transcript_entry(p, message);
@@ -143,8 +145,18 @@ static struct place with_match(struct drawing *p, struct position *at, struct pl
     return !place_before(match, begin) && place_before(match, end) ? place : moved(p, match, -p->area.height / 2);
 }
 
+// With the row of the text cursor; the first ones have the heading with them.
+static struct place with_text(struct drawing *p, struct place place) {
+    const struct text_cursor *c = &p->t->text;
+    if (!c->moved || c->part < 0) return place;
+    const struct place line = transcript_text_line(p);
+    const struct place head = {line.message, line.line > 2 ? line.line : 0};
+    return with_rows(p, head, line.line - head.line + 1, place);
+}
+
 struct place transcript_scrolled(struct drawing *p, struct position *at, bool *ends) {
     struct transcript *t = p->t;
+    if (t->text.holds) at->follow = false;
     struct place bottom = bottom_place(p), place = kept_place(p, at, bottom);
     int page = p->area.height > 2 ? p->area.height - 2 : 1;
     if (t->pending_top) place = (struct place){0, 0}, at->follow = false;
@@ -158,6 +170,7 @@ struct place transcript_scrolled(struct drawing *p, struct position *at, bool *e
     place = with_block(p, place);
     place = with_token(p, place);
     place = with_match(p, at, place);
+    place = with_text(p, place);
     int edited = newly_edited(p);
     if (edited >= 0) place = with_message(p, edited, place);
     *ends = !place_before(place, bottom);

@@ -40,6 +40,49 @@ struct position {
     size_t seen_size;
 };
 
+struct text_spot { // a place in a text that outlasts draws; message 0: none
+    uint64_t message;
+    bool thinking;
+    size_t at;
+};
+
+struct text_place { // the same in one draw; part −1: none
+    int part;       // twice the message, and 1 behind its thinking
+    size_t at;
+};
+
+struct text_range {
+    struct text_place low, high; // behind the last
+};
+
+struct text_row { // that is drawn in a row of the pane; message 0: no text is
+    uint64_t message;
+    bool thinking;
+    int row, x;
+    size_t at; // its first letter
+};
+
+#define TEXT_STEPS 256 // between two draws
+struct text_cursor {
+    bool on;
+    enum text_kind kind;
+    struct text_spot at, anchor, pressed; // pressed: the mouse's button, and not let go since
+    enum text_step steps[TEXT_STEPS];     // to be taken
+    int n_steps;
+    int column;        // that steps up and down keep to; −1: its own
+    bool moved;        // it is to come into sight
+    bool holds;        // what is in sight stays where it is under the mouse, though the pane gets lower
+    int width, height; // of the pane at the last draw
+    char *copied;      // NULL: nothing
+    size_t copied_size;
+    // As of the last draw:
+    struct text_range range;   // that is selected
+    int part, row, row_column; // of the cursor
+    int x, y;                  // −1: it is not in sight
+    struct text_row *rows;     // [n_rows] from `top` of the screen on
+    int n_rows, rows_room, top;
+};
+
 struct transcript {
     struct entry *entries;
     int n_entries;
@@ -63,6 +106,7 @@ struct transcript {
     int *shown_tokens;  // of those shown: how many are known
     bool show_selected; // it is to come into sight at the next draw
     struct message_search search;
+    struct text_cursor text;
     struct flow flow;
     int pending_lines, pending_pages;
     bool pending_top, pending_bottom;
@@ -112,6 +156,14 @@ struct position *transcript_position(struct transcript *t, uint64_t chat);
 void transcript_forget_positions(struct transcript *t, const struct screen_view *v); // of chats that are gone
 // The place at the top of the pane after all that was asked for since the last draw; *ends: the end is in sight.
 struct place transcript_scrolled(struct drawing *p, struct position *at, bool *ends);
+
+// ---- transcript_text.c ----
+
+void transcript_text_apply(struct drawing *p);        // takes the steps, before it is scrolled
+struct place transcript_text_line(struct drawing *p); // of the cursor
+void transcript_text_begin_rows(struct drawing *p);   // none is drawn yet
+// Over a row of a message's text as lines_draw drew it, at (x, y): what is selected of it.
+void transcript_text_draw(struct drawing *p, int y, int message, bool thinking, const struct lines *l, int row, int x);
 
 // ---- transcript_draw.c ----
 

@@ -23,7 +23,8 @@ enum hit_kind {
     HIT_VERSION_NEXT,
     HIT_WAITING,
     HIT_TOKEN,
-    HIT_COLLAPSE
+    HIT_COLLAPSE,
+    HIT_TEXT
 };
 struct hit {
     struct rect area;

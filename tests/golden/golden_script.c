@@ -160,6 +160,14 @@ static void script_mouse(struct script *s, int button, int x, int y) {
 }
 
 static void do_click(struct script *s) { script_mouse(s, 0, word_int(s, 1), word_int(s, 2)); }
+
+static void do_drag(struct script *s) {
+    const int x = word_int(s, 1) + 1, y = word_int(s, 2) + 1, to_x = word_int(s, 3) + 1, to_y = word_int(s, 4) + 1;
+    char bytes[96];
+    int n = snprintf(bytes, sizeof bytes, "\033[<0;%d;%dM\033[<32;%d;%dM\033[<0;%d;%dm", x, y, to_x, to_y, to_x, to_y);
+    script_input(s, bytes, (size_t)n);
+}
+
 static void do_wheel(struct script *s) {
     script_mouse(s, strcmp(s->words[1], "up") == 0 ? 64 : 65, word_int(s, 2), word_int(s, 3));
 }
@@ -649,6 +657,7 @@ static const struct {
     {"type", 1, false, do_type},
     {"paste", 1, false, do_paste},
     {"click", 2, false, do_click},
+    {"drag", 4, false, do_drag},
     {"wheel", 3, false, do_wheel},
     {"resize", 2, false, do_resize},
     {"token", 2, false, do_token},

@@ -9,7 +9,7 @@
 //                                     known) · config PATH TEXT (a file of the configuration) ·
 //                                     store (chats are kept in a file) · limits GB GOP (a
 //                                     second, of the machine)
-//   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · wheel up|down X Y · resize W H
+//   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · drag X Y X Y · wheel up|down X Y · resize W H
 //   What the engine does: token CHAT TEXT … · figures PROBABILITY ENTROPY "TEXT PROBABILITY|…" [accepted] (of the next
 //                         token, with its alternatives; accepted: it was a draft) · answer CHAT MS TEXT (a token a
 //                         word, every MS milliseconds) · think CHAT MS TEXT (the same, thought) · notice CHAT TEXT ·

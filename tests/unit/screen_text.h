@@ -3,7 +3,7 @@
 #define CONFAB_TESTS_SCREEN_TEXT_H
 
 #include "ui/canvas.h"
-#include "ui/flow.h"
+#include "ui/lines.h"
 
 // One line of text for each row, blanks at the ends of rows removed. The caller frees.
 char *canvas_as_text(const struct canvas *c);

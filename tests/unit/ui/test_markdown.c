@@ -228,7 +228,7 @@ static void check_widths(const char *text, size_t n, int width) {
     markdown_layout(&m, text, n, (struct markdown_options){.width = width});
     for (size_t i = 0; i < m.lines.n_runs; i++) {
         const struct lines_run *r = &m.lines.runs[i];
-        int end = r->column + text_width(m.lines.text + r->start, r->size);
+        int end = r->column + text_width((r->sign ? m.lines.signs : m.lines.text) + r->start, r->size);
         if (end > width + 1) fail_msg("%d columns of %d taken by:\n%s", end, width, text); // one: the margin of code
     }
     markdown_free(&m);

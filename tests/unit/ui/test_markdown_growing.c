@@ -19,7 +19,8 @@ static bool same_rows(const struct lines *a, const struct lines *b) {
         if (memcmp(&a->runs[i], &b->runs[i], sizeof *a->runs)) return false;
     for (size_t i = 0; i < a->n_rows; i++) {
         const struct lines_row *r = &a->rows[i], *s = &b->rows[i];
-        if (r->first_run != s->first_run || r->fill_from != s->fill_from || r->fill != s->fill) return false;
+        if (r->first_run != s->first_run || r->start != s->start || r->fill_from != s->fill_from || r->fill != s->fill)
+            return false;
         if (r->above != s->above || r->head != s->head) return false;
     }
     return true;
