@@ -49,6 +49,8 @@ enum finish_reason {
     FINISH_ERROR
 };
 
+struct grammar;
+
 enum read_ahead {
     READ_AHEAD_OFF,
     READ_AHEAD_WORDS, // what every longer message has in common with this one
@@ -81,6 +83,7 @@ struct request_params {
     // A file with the Jinja template that renders the messages in place of the model's own; NULL: none. Where it
     // cannot, a notice says why and the model's own does.
     const char *template_file;
+    struct grammar *grammar;  // that the text of every answer matches (engine/grammar.h); shared; NULL: any text
     const char *const *stops; // texts that end the answer and do not become a part of it, whichever comes first
     int n_stops;
     int max_tokens; // 0: until the end token or the context's end

@@ -117,7 +117,7 @@ enum setting_place {
     X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "colour theme")                        \
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with ASCII characters only")         \
     X(plain, bool, "plain", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE | ON_STARTING,                              \
-      "chat in lines, without a screen, as for screen readers (TERM=dumb: always)")                                   \
+      "chat in lines, without a screen, as for screen readers (TERM=dumb: always)")                                    \
     X(panes, uint32_t, "panes", 0, SETTING_PANES, "DIGITS", 0, 0, IN_CHAT | IN_FILE,                                   \
       "panes to show beside the chat, such as 124, or none")                                                           \
     X(layout, int, "layout", 0, SETTING_CHOICE, PANE_ARRANGEMENT_CHOICES, 0, 0, IN_CHAT | IN_FILE,                     \
@@ -138,12 +138,19 @@ enum setting_place {
     X(raw, bool, "raw", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN, "continue the text, without a chat template")             \
     X(answers, int, "answers", 0, SETTING_INT, "N", 1, 64, IN_RUN,                                                     \
       "number of answers; the first is streamed, the others follow it")                                                \
+    X(json_schema, char *, "json-schema", 0, SETTING_TEXT, "FILE", 0, 0, IN_RUN,                                       \
+      "answer with JSON that matches the schema in FILE")                                                              \
+    X(grammar, char *, "grammar", 0, SETTING_TEXT, "FILE", 0, 0, IN_RUN,                                               \
+      "answer with a text that the GBNF grammar in FILE allows")                                                       \
+    X(regex, char *, "regex", 0, SETTING_TEXT, "PATTERN", 0, 0, IN_RUN,                                                \
+      "answer with a text that matches the regular expression")                                                        \
+    X(choices, struct text_list, "choice", 0, SETTING_TEXTS, "TEXT", 0, 0, IN_RUN,                                     \
+      "answer with TEXT, or with another choice (repeatable)")                                                         \
     X(exact, bool, "exact", 0, SETTING_FLAG, NULL, 0, 0, IN_LOGITS, "use the scalar reference path in 32-bit floats")  \
     X(special, bool, "special", 0, SETTING_FLAG, NULL, 0, 0, IN_TOKENIZE, "parse special tokens such as <|im_end|>")   \
     X(now, char *, "now", 0, SETTING_TEXT, "TIME", 0, 0, IN_TEMPLATE,                                                  \
       "time for strftime_now, such as 2026-01-02T03:04:05 (default: now)")                                             \
-    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0,                                                                 \
-      IN_RUN | IN_BENCH | IN_SHOW | IN_LIST | IN_QUANTIZE | IN_HELP,                                                   \
+    X(json, bool, "json", 0, SETTING_FLAG, NULL, 0, 0, IN_RUN | IN_BENCH | IN_SHOW | IN_LIST | IN_QUANTIZE | IN_HELP,  \
       "print one JSON object")                                                                                         \
     X(bench_seconds, double, "seconds", 0, SETTING_REAL, "SECONDS", 0, 3600, IN_BENCH,                                 \
       "time to spend measuring speed, in seconds")                                                                     \

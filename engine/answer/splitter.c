@@ -89,6 +89,15 @@ void splitter_close(struct splitter *s) {
 
 enum channel splitter_channel(const struct splitter *s) { return s->channel; }
 
+bool splitter_is_answer(const struct splitter *s) {
+    const bool header = s->p.scheme->kind == CHANNELS_HARMONY && s->place != PLACE_BODY;
+    return s->channel == CHANNEL_ANSWER && !header;
+}
+
+bool splitter_needs_header(const struct splitter *s) {
+    return s->p.scheme->kind == CHANNELS_HARMONY && s->place == PLACE_ROLE_GIVEN && !s->n_header;
+}
+
 // ---- output ----
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }

@@ -33,5 +33,8 @@ bool splitter_text(struct splitter *s, const char *text, size_t size);
 // At the end: emits the text held back.
 void splitter_finish(struct splitter *s);
 enum channel splitter_channel(const struct splitter *s); // of the next text
+// Whether text that comes next is the answer's, as far as it is known: not thinking, nor a header.
+bool splitter_is_answer(const struct splitter *s);
+bool splitter_needs_header(const struct splitter *s); // one has to begin, before there is an answer
 
 #endif

@@ -17,8 +17,10 @@ static uint64_t conversation_key(const struct local_client *c, uint64_t conversa
 
 static struct local_request *request_copy(const struct request_params *p) {
     struct local_request *r = xcalloc(1, sizeof *r);
-    *r = (struct local_request){
-        .encoding.source = prompt_source_copy(p), .ignore_end = p->ignore_end, .n_stops = p->n_stops};
+    *r = (struct local_request){.encoding.source = prompt_source_copy(p),
+                                .ignore_end = p->ignore_end,
+                                .n_stops = p->n_stops,
+                                .grammar = grammar_share(p->grammar)};
     r->stops = xcalloc((size_t)p->n_stops + 1, sizeof *r->stops);
     for (int i = 0; i < p->n_stops; i++) r->stops[i] = xstrdup(p->stops[i]);
     return r;
@@ -39,6 +41,7 @@ static void request_add_answers(struct local_request *r, const struct request_pa
 
 void local_request_free(struct local_request *r) {
     encoding_free(&r->encoding);
+    grammar_drop(r->grammar);
     for (int i = 0; i < r->n_stops; i++) free(r->stops[i]);
     free(r->stops);
     free(r->answers);
@@ -85,8 +88,8 @@ static uint64_t local_submit(struct engine_client *c, const struct request_param
                                             .submitted = clock_seconds()};
     request_add_answers(r, p);
     const uint64_t id = r->request.id; // r may be gone once it is pushed
-    // Ids need no encoding; they go straight on unless others are to be served before.
-    if (p->ids && !p->begun_text && encoder_idle(&e->encoder)) {
+    // Ids need no encoding; they go straight on unless others are to be served before, or a grammar needs a vocabulary.
+    if (p->ids && !p->begun_text && !p->grammar && encoder_idle(&e->encoder)) {
         encoding_run(&r->encoding, e->file);
         r->encoded = true;
         push(c, (struct command){.kind = COMMAND_SUBMIT, .request = r});

@@ -96,7 +96,9 @@ static bool on_token(void *context, const struct sequence *q, const struct sampl
     const struct local_answer *a = q->owner;
     e->drew = true;
     hold(e, a->request->client);
-    return answer_token(a->text, sample);
+    const bool ends = answer_token(a->text, sample);
+    if (q->constraint) constraint_follow(q->constraint, answer_is_answer(a->text), answer_needs_header(a->text));
+    return ends;
 }
 
 static void on_drawn(void *context, const struct sequence *q, const struct sampler_input *in, int32_t token) {
@@ -173,6 +175,21 @@ static void tell_refusal(struct local_engine *e, const struct local_request *r, 
     tell_notice(r, text);
 }
 
+// Holds an answer to the request's grammar.
+static struct constraint *constrain(const struct local_engine *e, const struct local_request *r,
+                                    const struct answer_params *p, const struct answer *text) {
+    const char *stop = r->ignore_end ? NULL : p->template_stop;
+    const struct constraint_params params = {.vocabulary = e->vocabulary,
+                                             .grammar = r->grammar,
+                                             .chat = p->chat,
+                                             .ignore_end = r->ignore_end,
+                                             .end_token =
+                                                 stop ? tokenizer_find(e->file->tokenizer, stop, strlen(stop)) : -1};
+    struct constraint *c = constraint_open(&params);
+    constraint_follow(c, answer_is_answer(text), answer_needs_header(text));
+    return c;
+}
+
 static void schedule(struct local_engine *e, struct local_request *r) {
     struct encoding *done = &r->encoding;
     const struct prompt_outcome outcome = done->outcome;
@@ -192,10 +209,12 @@ static void schedule(struct local_engine *e, struct local_request *r) {
                                    .inside = outcome.opens_thinking};
     const int n = r->n_open = r->request.n_answers;
     void **owners = xcalloc((size_t)n, sizeof *owners);
+    struct constraint **constraints = r->grammar ? xcalloc((size_t)n, sizeof(struct constraint *)) : NULL;
     bool *unwanted = xcalloc((size_t)n, sizeof *unwanted);
     for (; answer.answer < n; answer.answer++) {
         struct local_answer *a = owners[answer.answer] = &r->answers[answer.answer];
         a->text = answer_open(&answer);
+        if (constraints) constraints[answer.answer] = constrain(e, r, &answer, a->text);
         unwanted[answer.answer] = a->unwanted;
     }
     struct sampling *samplings = r->samplings;
@@ -205,13 +224,14 @@ static void schedule(struct local_engine *e, struct local_request *r) {
     request.n_ids = done->tokens.count < INT32_MAX ? (int)done->tokens.count : INT32_MAX;
     request.n_begun = (int)outcome.n_begun;
     request.owners = owners;
+    request.constraints = constraints;
     request.samplings = samplings;
     done->tokens = (struct token_list){0};
     scheduler_submit(e->scheduler, &request);
     for (int i = 0; i < n; i++)
         if (unwanted[i]) scheduler_cancel_answer(e->scheduler, request.id, i);
     release(e);
-    free(owners), free(unwanted), free(samplings);
+    free(owners), free(constraints), free(unwanted), free(samplings);
     if (forgotten) scheduler_forget(e->scheduler, forgotten, request.disk_owner);
 }
 

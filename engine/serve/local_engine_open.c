@@ -96,6 +96,9 @@ static bool open_drafting_scheduler(struct local_engine *e, const struct engine_
 
 static void on_encoded(void *context, struct encoding *done) {
     struct local_engine *e = context;
+    const struct local_request *r = (const struct local_request *)done;
+    if (r->grammar && !e->vocabulary)
+        e->vocabulary = constraint_vocabulary_open(e->file->tokenizer, &e->file->channels);
     queue_push(&e->commands, &(struct command){.kind = COMMAND_ENCODED, .request = (struct local_request *)done});
 }
 
@@ -125,6 +128,7 @@ static void close_parts(struct local_engine *e) {
     if (e->scheduler) scheduler_close(e->scheduler);
     if (e->draft_file) model_file_close(e->draft_file);
     encoder_close(&e->encoder);
+    constraint_vocabulary_close(e->vocabulary);
     hibernate_close(e->store);
     for (struct command c; queue_pop(&e->commands, &c);) hibernate_job_free(c.job); // of an engine that failed to open
     queue_close(&e->commands);

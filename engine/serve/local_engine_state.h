@@ -55,6 +55,7 @@ struct local_request { // from its submission to its last event, and until the e
     bool forgotten;                   // its conversation was, while it was encoded
     struct scheduler_request request; // all but ids, owners and samplings
     bool ignore_end;
+    struct grammar *grammar; // shared; NULL: none
     char **stops;
     int n_stops;
     struct local_answer *answers; // [request.n_answers]
@@ -90,6 +91,7 @@ struct local_engine {
     struct scheduler *scheduler;
     struct hibernate *store; // NULL: none
     struct encoder encoder;
+    struct constraint_vocabulary *vocabulary; // made on the encoder's thread for the first request with a grammar
     struct local_request *requests; // all that were submitted and have not ended
     struct local_client *held;      // clients
     struct logits_job *jobs;        // in the order they came; no request takes a step before they are done

@@ -169,7 +169,8 @@ static int make_offers(const struct scheduler *s, struct offer *all) {
         struct sequence *q = s->sequences[i];
         if (!decodes(q)) continue;
         const int left = q->request->limit - q->n_tokens - 1, n_guess = q->draft->n_guess;
-        const int most = n_guess < left ? n_guess : left;
+        int most = n_guess < left ? n_guess : left;
+        if (q->constraint && most > 0) most = constraint_fits(q->constraint, q->draft->guess, most);
         if (most > 0) all[n++] = (struct offer){.sequence = q, .most = most, .chance = 1};
     }
     return n;

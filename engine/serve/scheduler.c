@@ -84,6 +84,7 @@ struct scheduler *scheduler_open(const struct scheduler_params *p, struct status
 static void sequence_free(struct sequence *q) {
     if (!--q->request->n_open) free(q->request);
     draft_close(q->draft);
+    constraint_close(q->constraint);
     free(q->tokens);
     free(q);
 }
@@ -208,6 +209,7 @@ static struct sequence *sequence_new(struct request *r, const struct scheduler_r
                                   .answer = answer,
                                   .n_tokens = r->n_prompt,
                                   .sampler = sampler_start(&sampling),
+                                  .constraint = q->constraints ? q->constraints[answer] : NULL,
                                   .kv = {.owner = q->conversation},
                                   .owner = q->owners ? q->owners[answer] : NULL};
     return sequence;
@@ -227,6 +229,16 @@ static void end_full(struct scheduler *s, struct sequence *q) {
     end(s, q, q->request->limited_by_user ? FINISH_LENGTH : FINISH_CONTEXT, "");
 }
 
+// Whether a sequence that is at rest has come to its end.
+static bool end_complete(struct scheduler *s, struct sequence *q) {
+    const char *problem = q->constraint ? constraint_problem(q->constraint) : NULL;
+    if (problem) end(s, q, FINISH_ERROR, problem);
+    else if (q->constraint && constraint_is_over(q->constraint)) end(s, q, FINISH_END, "");
+    else if (q->n_tokens == q->request->limit) end_full(s, q);
+    else return false;
+    return true;
+}
+
 // What is given may end the answer as what is drawn may; the last token that has room ends it too.
 static void begin(struct scheduler *s, struct sequence *q, const int32_t *begun, int n) {
     const int room = q->request->limit - q->request->n_prompt;
@@ -234,6 +246,7 @@ static void begin(struct scheduler *s, struct sequence *q, const int32_t *begun,
     sampler_skip(&q->sampler, n);
     for (int i = 0; i < n && i < room; i++) {
         given.token = begun[i];
+        if (q->constraint) constraint_take(q->constraint, begun[i]);
         if (s->events.token(s->events.context, q, &given)) {
             end(s, q, FINISH_END, "");
             return;
@@ -241,7 +254,7 @@ static void begin(struct scheduler *s, struct sequence *q, const int32_t *begun,
         sequence_propose(q, &begun[i], 1);
         sequence_accept(q, &s->cache, 1);
     }
-    if (q->n_tokens == q->request->limit) end_full(s, q);
+    end_complete(s, q);
 }
 
 // Where all of it is cached nothing is left to do, nor where that is all there was to find out.
@@ -373,8 +386,13 @@ static void sample_sequence(void *context, int i, int worker) {
     do {
         const struct sampler_input in = draw_input(s, d, d->n_drawn);
         drawn = &s->samples[d->first + d->n_drawn++];
+        if (q->constraint && !constraint_mask(q->constraint, in.logits, in.n_vocab)) {
+            drawn->ok = false;
+            break;
+        }
         *drawn = sampler_next(&q->sampler, s->scratch[worker], &in);
         drawn->accepted = drawn->ok && d->n_drawn <= q->n_proposed && drawn->token == proposed[d->n_drawn - 1];
+        if (q->constraint && drawn->ok && !constraint_take(q->constraint, drawn->token)) break;
     } while (drawn->accepted);
 }
 
@@ -463,9 +481,8 @@ static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct 
     step->decode_rows += drafted;
     step->decoded += accepted;
     if (ends) end(s, q, FINISH_END, "");
-    else if (!ok)
+    else if (!end_complete(s, q) && !ok)
         end(s, q, FINISH_ERROR, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
-    else if (q->n_tokens == q->request->limit) end_full(s, q);
 }
 
 static void fail_batch(struct scheduler *s, const char *message) {

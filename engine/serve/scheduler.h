@@ -27,7 +27,7 @@ struct scheduler_events {
     // last one the request.
     void (*state)(void *context, const struct sequence *q, const char *message);
     // A token was drawn, or is one that the answer begins with: its figures are unknown then. True when it
-    // ends the answer (and does not become a part of it).
+    // ends the answer (and does not become a part of it). The sequence's constraint is told what follows.
     bool (*token)(void *context, const struct sequence *q, const struct sample *sample);
     // After the last of these that became a part of the answer: what it was drawn from. NULL: nobody cares.
     void (*drawn)(void *context, const struct sequence *q, const struct sampler_input *in, int32_t token);
@@ -79,6 +79,7 @@ struct scheduler_request {
     double submitted;                 // by clock_seconds(); 0: now
     int n_answers;                    // 0: one
     void *const *owners;              // [n_answers], borrowed for the call: of each sequence; NULL: none
+    struct constraint *const *constraints; // [n_answers], borrowed for the call, each taken over; NULL: none
 };
 
 struct scheduler;

@@ -23,6 +23,7 @@
 #ifndef CONFAB_SERVE_SEQUENCE_H
 #define CONFAB_SERVE_SEQUENCE_H
 
+#include "engine/serve/constraint.h"
 #include "engine/serve/draft.h"
 #include "engine/serve/kv_cache.h"
 #include "engine/serve/request.h"
@@ -39,6 +40,7 @@ struct sequence {
     int n_rows;
     int n_reused; // tokens that were found in the KV cache, of those it started from
     struct sampler sampler;
+    struct constraint *constraint; // owned; NULL: none
     struct draft *draft;        // owned; NULL: it has not guessed yet
     int n_drafted, n_accepted;  // guessed tokens that were rows, and those of them that became a part of the answer
     struct sequence *waits_for; // it computes what both have in common; NULL: none

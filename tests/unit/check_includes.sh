@@ -7,6 +7,7 @@ find engine ui app -name '*.[ch]' | sort | xargs grep -n '^[[:space:]]*#[[:space
 BEGIN {
     allow["engine/base"] = allow["engine/stages.h"] = allow["engine/backend_options.h"] = ""
     allow["engine/message.h"] = allow["engine/sampling.h"] = ""
+    allow["engine/grammar.h"] = "engine/base"
     allow["engine/quantize.h"] = allow["engine/device.h"] = "engine/base"
     allow["engine/model_file.h"] = "engine/base engine/message.h engine/sampling.h"
     allow["engine/engine.h"] = "engine/base engine/message.h engine/sampling.h"
@@ -18,17 +19,19 @@ BEGIN {
     allow["engine/local_engine.h"] = "engine/engine.h engine/model_file.h engine/backend_options.h"
     public = "engine/base engine/message.h engine/sampling.h engine/model_file.h engine/backend_options.h" \
              " engine/engine.h engine/local_engine.h engine/metrics.h engine/quantize.h engine/stages.h" \
-             " engine/device.h engine/distribution.h"
+             " engine/device.h engine/distribution.h engine/grammar.h"
 
     allow["engine/format"] = "engine/base"
     allow["engine/text"] = "engine/base engine/format"
+    allow["engine/grammar"] = "engine/base engine/grammar.h"
     allow["engine/answer"] = public " engine/text"
     allow["engine/model"] = public " engine/format engine/text engine/answer"
     allow["engine/quantize"] = "engine/base engine/format engine/model engine/quantize.h"
     allow["engine/backend.h"] = "engine/base engine/model engine/stages.h engine/backend_options.h engine/device.h"
     allow["engine/vulkan"] = allow["engine/backend.h"] " engine/format engine/backend.h"
     allow["engine/cpu"] = allow["engine/backend.h"] " engine/format engine/backend.h"
-    allow["engine/serve"] = public " engine/engine_ops.h engine/text engine/answer engine/model engine/backend.h"
+    allow["engine/serve"] = public " engine/engine_ops.h engine/text engine/answer engine/model engine/backend.h" \
+                            " engine/grammar"
 
     allow["ui"] = public " ui/draft.h"
     allow["app/base"] = public " ui"

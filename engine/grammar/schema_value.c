@@ -1,0 +1,218 @@
+// Values: what a shape means for each type.
+#include <string.h>
+
+#include "engine/grammar/regex.h"
+#include "engine/grammar/schema_state.h"
+
+// ---- enum and const ----
+
+static bool equal(const json_t *a, const json_t *b) {
+    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
+}
+
+static bool has(const json_t *values, const json_t *value) {
+    for (size_t i = 0; i < json_array_size(values); i++)
+        if (equal(json_array_get(values, i), value)) return true;
+    return false;
+}
+
+// Every part that lists values has to list this one.
+static bool listed_by_all(const struct conjunction *c, const json_t *value) {
+    for (int i = 0; i < c->n; i++) {
+        const json_t *list = json_object_get(c->parts[i].schema, "enum"),
+                     *only = json_object_get(c->parts[i].schema, "const");
+        if ((list && !has(list, value)) || (only && !equal(only, value))) return false;
+    }
+    return true;
+}
+
+static const char *const of_objects[] = {"properties", "required", "additionalProperties", "patternProperties"};
+static const char *const of_arrays[] = {"items", "prefixItems", "additionalItems"};
+static const char *const of_strings[] = {"pattern", "format"};
+
+// What would have to be checked of a listed value, and is not.
+static const char *unchecked(const json_t *part, const json_t *value) {
+    const char *const *names = json_is_object(value) ? of_objects : json_is_array(value) ? of_arrays : of_strings;
+    const int n = json_is_object(value) ? 4 : json_is_array(value) ? 3 : json_is_string(value) ? 2 : 0;
+    for (int i = 0; i < n; i++)
+        if (json_object_get(part, names[i])) return names[i];
+    return NULL;
+}
+
+static const struct expression *make_listed(struct schema *s, const struct conjunction *c, const struct shape *shape,
+                                            const json_t *value) {
+    if (!shape_allows(shape, value) || !listed_by_all(c, value)) return expression_nothing(s->rules);
+    for (int i = 0; i < c->n; i++) {
+        const char *name = unchecked(c->parts[i].schema, value);
+        if (name)
+            return schema_fail(s, c->parts[i].schema, STATUS_UNSUPPORTED, "'%s' beside enum or const is not supported",
+                               name),
+                   NULL;
+    }
+    struct status why;
+    const struct expression *e = json_text_value(s->rules, value, s->space, &why);
+    if (!e) schema_fail(s, c->parts[0].schema, STATUS_LIMIT, "%s", why.text);
+    return e;
+}
+
+// Of the first list of values those that are allowed; NULL with *any: there is no list.
+static const struct expression *make_values(struct schema *s, const struct conjunction *c, const struct shape *shape,
+                                            bool *any) {
+    struct expression_list list = {0};
+    *any = true;
+    for (int i = 0; i < c->n && *any; i++) {
+        const json_t *part = c->parts[i].schema, *values = json_object_get(part, "enum"),
+                     *only = json_object_get(part, "const");
+        if (values && !json_is_array(values)) {
+            *any = false;
+            return schema_fail(s, part, STATUS_FORMAT, "enum: expected an array"), NULL;
+        }
+        *any = !values && !only;
+        for (size_t k = 0; k < (only ? 1 : json_array_size(values)); k++) {
+            const struct expression *e = make_listed(s, c, shape, only ? only : json_array_get(values, k));
+            if (!e) return NULL;
+            expression_list_add(s->rules, &list, e);
+        }
+    }
+    return *any ? NULL : expression_choice(s->rules, &list);
+}
+
+// ---- strings ----
+
+static const struct expression *quoted(struct schema *s, const struct expression *inside) {
+    const struct expression *quote = expression_literal(s->rules, "\"");
+    return EXPRESSION_SEQUENCE_OF(s->rules, quote, inside, quote);
+}
+
+static const struct expression *make_string(struct schema *s, const struct shape *shape) {
+    const bool bounded = shape->min_length || shape->max_length != RULES_UNLIMITED;
+    const char *format = shape->format ? schema_format(shape->format) : NULL;
+    const char *pattern = shape->pattern ? shape->pattern : format;
+    const json_t *where = shape->pattern_of;
+    if (shape->max_length != RULES_UNLIMITED && shape->min_length > shape->max_length)
+        return expression_nothing(s->rules);
+    if (shape->format && !format)
+        return schema_fail(s, where, STATUS_UNSUPPORTED, "format '%.60s' is not supported", shape->format), NULL;
+    if (shape->pattern && format)
+        return schema_fail(s, where, STATUS_UNSUPPORTED, "pattern and format at once are not supported"), NULL;
+    if (pattern && bounded)
+        return schema_fail(s, where, STATUS_UNSUPPORTED, "%s with minLength or maxLength is not supported",
+                           shape->pattern ? "pattern" : "format"),
+               NULL;
+    if (pattern) {
+        struct status why;
+        const struct regex_options o = {.json = true, .searches = shape->pattern};
+        const struct expression *e = regex_parse(s->rules, span_of(pattern), o, &why);
+        if (!e) return schema_fail(s, where, why.code, "pattern: %s", why.text), NULL;
+        return quoted(s, e);
+    }
+    if (!bounded) return s->string;
+    return quoted(s, expression_repeat(s->rules, s->character, shape->min_length, shape->max_length));
+}
+
+// ---- arrays ----
+
+// What one part says about the item at a place; NULL: nothing. Before draft 2020 a list of `items` was what prefixItems
+// is now, and additionalItems what items is.
+static const json_t *item_of(const json_t *part, size_t i) {
+    const json_t *items = json_object_get(part, "items");
+    const bool old = json_is_array(items);
+    const json_t *prefix = old ? items : json_object_get(part, "prefixItems");
+    if (i < json_array_size(prefix)) return json_array_get(prefix, i);
+    return old ? json_object_get(part, "additionalItems") : items;
+}
+
+static size_t prefix_of(const json_t *part) {
+    const json_t *items = json_object_get(part, "items");
+    return json_array_size(json_is_array(items) ? items : json_object_get(part, "prefixItems"));
+}
+
+static const struct expression *make_item(struct schema *s, const struct conjunction *c, size_t i, const char *name) {
+    struct conjunction item = {0};
+    bool never = false;
+    for (int k = 0; k < c->n; k++) {
+        const json_t *schema = item_of(c->parts[k].schema, i);
+        if (schema && !conjunction_add(s, &item, schema, 0, &never)) return NULL;
+    }
+    return never ? expression_nothing(s->rules) : schema_rule(s, &item, name);
+}
+
+static bool check_unique(struct schema *s, const struct conjunction *c, const struct shape *shape) {
+    const bool single = shape->max_items == 0 || shape->max_items == 1;
+    for (int i = 0; i < c->n; i++)
+        if (json_is_true(json_object_get(c->parts[i].schema, "uniqueItems")) && !single)
+            return schema_fail(s, c->parts[i].schema, STATUS_UNSUPPORTED, "'uniqueItems' is not supported");
+    return true;
+}
+
+const struct expression *schema_array(struct schema *s, const struct conjunction *c, const struct shape *shape) {
+    struct rules *r = s->rules;
+    size_t n_prefix = 0;
+    if (!check_unique(s, c, shape)) return NULL;
+    for (int i = 0; i < c->n; i++)
+        if (prefix_of(c->parts[i].schema) > n_prefix) n_prefix = prefix_of(c->parts[i].schema);
+    if (n_prefix > SCHEMA_PREFIX)
+        return schema_fail(s, c->parts[0].schema, STATUS_LIMIT, "too many prefixItems (maximum %d)", SCHEMA_PREFIX),
+               NULL;
+    const int prefix = (int)n_prefix, least = shape->min_items,
+              most = shape->max_items == RULES_UNLIMITED ? RULES_REPEATS + SCHEMA_PREFIX : shape->max_items;
+    if (least > most) return expression_nothing(r);
+    const struct expression *comma = EXPRESSION_SEQUENCE_OF(r, expression_literal(r, ","), s->space);
+    const struct expression *rest = make_item(s, c, n_prefix, "item");
+    if (!rest) return NULL;
+    // From the last item to the first: what may follow it.
+    const int more_least = least > prefix ? least - prefix : 0, more_most = most > prefix ? most - prefix : 0;
+    const int unlimited = shape->max_items == RULES_UNLIMITED;
+    const struct expression *after = expression_repeat(r, EXPRESSION_SEQUENCE_OF(r, comma, rest), more_least,
+                                                       unlimited ? RULES_UNLIMITED : more_most);
+    if (!prefix) { // the first of the rest has no comma before it
+        after = expression_repeat(r, EXPRESSION_SEQUENCE_OF(r, comma, rest), more_least ? more_least - 1 : 0,
+                                  unlimited   ? RULES_UNLIMITED
+                                  : more_most ? more_most - 1
+                                              : 0);
+        after = EXPRESSION_SEQUENCE_OF(r, rest, after);
+    }
+    for (int i = prefix - 1; i >= 0; i--) {
+        const struct expression *item = make_item(s, c, (size_t)i, "item");
+        if (!item) return NULL;
+        if (i >= most) continue;
+        after = EXPRESSION_SEQUENCE_OF(r, item, after);
+        if (i > 0) after = EXPRESSION_SEQUENCE_OF(r, comma, after);
+        if (i > 0 && i >= least) after = expression_optional(r, after);
+    }
+    const struct expression *items = EXPRESSION_SEQUENCE_OF(r, after, s->space);
+    if (!least) items = expression_optional(r, items);
+    if (!most) items = expression_sequence(r, &(struct expression_list){0});
+    return EXPRESSION_SEQUENCE_OF(r, expression_literal(r, "["), s->space, items, expression_literal(r, "]"));
+}
+
+// ---- values ----
+
+const struct expression *schema_value(struct schema *s, const struct conjunction *c, const struct shape *shape) {
+    static const struct {
+        unsigned type;
+        const char *text;
+    } words[] = {{TYPE_NULL, "null"}, {TYPE_BOOLEAN, "true"}, {TYPE_BOOLEAN, "false"}};
+    struct expression_list list = {0};
+    struct rules *r = s->rules;
+    bool any;
+    const struct expression *values = make_values(s, c, shape, &any);
+    if (!any) return values;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (shape->types & words[i].type) expression_list_add(r, &list, expression_literal(r, words[i].text));
+    const struct {
+        unsigned type;
+        const struct expression *e;
+    } others[] = {
+        {TYPE_NUMBER, shape->types & TYPE_NUMBER ? schema_number(s, c->n ? c->parts[0].schema : s->root, shape) : NULL},
+        {TYPE_STRING, shape->types & TYPE_STRING ? make_string(s, shape) : NULL},
+        {TYPE_ARRAY, shape->types & TYPE_ARRAY ? schema_array(s, c, shape) : NULL},
+        {TYPE_OBJECT, shape->types & TYPE_OBJECT ? schema_object(s, c, shape) : NULL}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!(shape->types & others[i].type)) continue;
+        if (!others[i].e) return NULL;
+        expression_list_add(r, &list, others[i].e);
+    }
+    return expression_choice(r, &list);
+}

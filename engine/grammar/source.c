@@ -1,0 +1,86 @@
+#include "engine/grammar/source.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "engine/base/utf8.h"
+
+bool source_fail(struct source *s, enum status_code code, const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    int line = 1, column = 1;
+    for (const char *c = s->begin; c < s->at; c++) {
+        if (*c == '\n') line++, column = 1;
+        else column += ((unsigned char)*c & 0xc0) != 0x80;
+    }
+    return status_fail(s->st, code, "line %d, column %d: %s", line, column, text);
+}
+
+bool source_nest(struct source *s) {
+    if (s->nesting < RULES_NESTING) return s->nesting++, true;
+    return source_fail(s, STATUS_LIMIT, "brackets are nested too deeply (maximum %d)", RULES_NESTING);
+}
+
+bool source_character(struct source *s, uint32_t *code) {
+    if (s->at == s->end) return source_fail(s, STATUS_FORMAT, "unexpected end");
+    const size_t size = utf8_decode(s->at, (size_t)(s->end - s->at), code);
+    char again[4];
+    if (utf8_encode(*code, again) != size || memcmp(again, s->at, size) != 0)
+        return source_fail(s, STATUS_FORMAT, "not valid UTF-8");
+    s->at += size;
+    return true;
+}
+
+static int digit_value(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool source_hexadecimal(struct source *s, int digits, uint32_t *code) {
+    *code = 0;
+    for (int i = 0; i < digits; i++) {
+        const int value = s->at < s->end ? digit_value(*s->at) : -1;
+        if (value < 0) return source_fail(s, STATUS_FORMAT, "expected %d hexadecimal digits", digits);
+        *code = *code * 16 + (uint32_t)value;
+        s->at++;
+    }
+    if (*code <= CODE_LAST) return true;
+    return source_fail(s, STATUS_FORMAT, "no character has this number");
+}
+
+bool source_number(struct source *s, int *out) {
+    if (!source_is_digit(s)) return source_fail(s, STATUS_FORMAT, "expected a number");
+    *out = 0;
+    for (; source_is_digit(s); s->at++) {
+        *out = *out * 10 + (*s->at - '0');
+        if (*out > RULES_REPEATS)
+            return source_fail(s, STATUS_LIMIT, "too many repetitions (maximum %d)", RULES_REPEATS);
+    }
+    return true;
+}
+
+bool source_times(struct source *s, int *least, int *most) {
+    if (!source_number(s, least)) return false;
+    *most = *least;
+    if (source_take(s, ',')) {
+        *most = RULES_UNLIMITED;
+        if (source_is_digit(s) && !source_number(s, most)) return false;
+    }
+    if (!source_take(s, '}')) return source_fail(s, STATUS_FORMAT, "expected '}'");
+    if (*most == RULES_UNLIMITED || *least <= *most) return true;
+    return source_fail(s, STATUS_FORMAT, "the minimum of repetitions is above the maximum");
+}
+
+bool source_repeats(struct source *s, const struct expression **e) {
+    for (int n = 0; s->at < s->end && n < RULES_NESTING; n++) {
+        int least = *s->at == '+', most = *s->at == '?' ? 1 : RULES_UNLIMITED;
+        if (!strchr("*+?{", *s->at) || !*s->at) return true;
+        if (*s->at++ == '{' && !source_times(s, &least, &most)) return false;
+        *e = expression_repeat(s->rules, *e, least, most);
+    }
+    return true;
+}
