@@ -95,8 +95,8 @@ static void write_note(const struct screen_view *v, char out[64]) {
     int special = 0;
     for (int i = 0; i < v->prompt->n_tokens; i++) special += v->prompt->tokens[i].special;
     if (special) snprintf(more, sizeof more, ", %d special", special);
-    snprintf(out, 64, "%s%s token%s%s", v->template && !strcmp(v->template, "raw") ? "raw, " : "",
-             view_number(v->prompt->n_tokens, number), v->prompt->n_tokens == 1 ? "" : "s", more);
+    snprintf(out, 64, "%s%s token%s%s", v->raw ? "raw, " : "", view_number(v->prompt->n_tokens, number),
+             v->prompt->n_tokens == 1 ? "" : "s", more);
 }
 
 static void draw(struct view_frame *f, struct rect area, void *kept) {

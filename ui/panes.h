@@ -298,7 +298,8 @@ struct screen_view {
     int n_nodes;                          // their tree is open
     const struct view_context *context;   // NULL: its pane is not open
     const struct view_prompt *prompt;     // NULL: its pane is not open
-    const char *template;                 // of the current chat: "raw", or a file; NULL: the model's own
+    const char *template;                 // of the current chat, in short; NULL: the model's own
+    bool raw;                             // it has none: its text is continued as it is
     const struct view_column *columns;    // the versions that are compared; only while that pane is open
     int n_columns, column;                // column: the one that the path leads through
     const struct view_message *asked;     // what they follow; NULL: nothing

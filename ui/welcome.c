@@ -11,10 +11,15 @@ struct tip {
     const char *text;
 }; // text NULL: the command's own help
 
-static const struct tip things[] = {
-    {COMMAND_SEND, "sends what you write; watch the panes while it is answered"},
-    {COMMAND_NEW, "begins a second chat while the first still answers"},
-    {COMMAND_KNOB_UP, "raises the chosen knob, even in mid-answer"},
+enum { THINGS = 3 };
+static const struct tip things[][THINGS] = {
+    {{COMMAND_SEND, "sends what you write; watch the panes while it is answered"},
+     {COMMAND_NEW, "begins a second chat while the first still answers"},
+     {COMMAND_KNOB_UP, "raises the chosen knob, even in mid-answer"}},
+    // Without a template.
+    {{COMMAND_SEND, "has what you write continued as it is"},
+     {COMMAND_PROMPT, "shows its tokens, also while you write"},
+     {COMMAND_TOKENS, "shows the tokens that follow, and how likely they were"}},
 };
 static const struct tip keys[] = {{COMMAND_HELP, NULL},
                                   {COMMAND_PALETTE, NULL},
@@ -33,7 +38,7 @@ static int key_columns(const struct tip *tips, int n) {
 }
 
 static int draw_tips(struct view_frame *f, struct rect area, int y, const struct tip *tips, int n) {
-    int first = key_columns(things, COUNT(things)), second = key_columns(keys, COUNT(keys));
+    int first = key_columns(things[f->view->raw], THINGS), second = key_columns(keys, COUNT(keys));
     int x = area.x + 4 + (first > second ? first : second);
     for (int i = 0; i < n; i++) {
         if (!*keys_name(tips[i].command)) continue;
@@ -70,16 +75,16 @@ static int draw_heading(struct view_frame *f, struct rect area, int y, const cha
 // In a low pane the headings and the blank lines go, so that the keys stay.
 void view_welcome(struct view_frame *f, struct rect area) {
     const struct screen_view *v = f->view;
-    bool roomy = area.height >= 12, asks = v->n_questions > 0;
+    bool roomy = area.height >= 12, asks = v->n_questions > 0 && !v->raw;
     int y = area.y + (area.height > 22 ? (area.height - 16) / 3 : 0);
-    canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL), "Talk with %s",
-                 v->model_name ? v->model_name : "the model");
+    canvas_print(f->canvas, area, area.x, y++, view_bold(ROLE_MODEL),
+                 v->raw ? "Text for %s to continue" : "Talk with %s", v->model_name ? v->model_name : "the model");
     if (v->loading && !v->metrics)
         canvas_print(f->canvas, area, area.x, y++, view_style(ROLE_DIM),
                      "which is being loaded; you can write meanwhile");
     if (asks) y = draw_questions(f, area, roomy ? draw_heading(f, area, y, "Three things to ask") : y);
-    const struct tip *tips = asks ? things + 1 : things; // sending needs no word beside questions
+    const struct tip *tips = things[v->raw] + asks; // sending needs no word beside questions
     y = draw_tips(f, area, roomy ? draw_heading(f, area, y, asks ? "And to try" : "Three things to try") : y, tips,
-                  COUNT(things) - asks);
+                  THINGS - asks);
     draw_tips(f, area, roomy ? draw_heading(f, area, y, "Keys to know") : y, keys, COUNT(keys));
 }

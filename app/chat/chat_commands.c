@@ -84,7 +84,7 @@ static void command_send(struct chat *c, const struct ui_command *command) {
         return;
     }
     c->draft_at = clock_ns(); // it is none any more
-    const bool raw = settings_raw(&c->current->conversation.settings);    // blanks at its end count
+    const bool raw = settings_raw(&c->current->conversation.settings); // blanks at the end count
     char *message = raw ? xstrdup(text) : chat_typed(text); // the screen may use its copy for what follows
     if (c->current->editing) {
         session_edit(c->session, c->current, c->current->edited, message, strlen(message));

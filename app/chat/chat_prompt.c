@@ -22,13 +22,14 @@ static uint64_t add_text(uint64_t sum, const char *text) { return checksum(text,
 static uint64_t sum_of(const struct chat *c, const struct asked *asked, size_t *bytes) {
     const struct settings *s = &c->current->conversation.settings;
     uint64_t sum = add_text((uint64_t)s->reasoning + 1, s->template ? s->template : "");
-    sum = checksum(&c->client, sizeof c->client, sum);
+    sum = checksum(&c->client, sizeof c->client, add_text(sum, c->model_name));
     *bytes = asked->raw ? strlen(asked->raw) : 0;
     if (asked->raw) return add_text(sum, asked->raw);
     for (int i = 0; i < asked->count; i++) {
         const struct engine_message *m = &asked->messages[i];
-        *bytes += strlen(m->text);
-        sum = add_text(add_text(add_text(sum, m->role), m->text), m->thinking ? m->thinking : "");
+        const char *thinking = m->thinking ? m->thinking : "";
+        *bytes += strlen(m->text) + strlen(thinking);
+        sum = add_text(add_text(add_text(sum, m->role), m->text), thinking);
     }
     return sum;
 }
@@ -67,8 +68,12 @@ static const char *template_of(const struct settings *s) {
 
 void chat_prompt_show(struct chat *c, struct screen_view *view) {
     view->template = template_of(&c->current->conversation.settings);
-    if (!screen_has_open(c->screen, PANE_PROMPT) || c->current->conversation.unread_rows) return;
+    view->raw = settings_raw(&c->current->conversation.settings);
     struct chat_prompt *p = c->prompt;
+    if (!screen_has_open(c->screen, PANE_PROMPT) || c->current->conversation.unread_rows) {
+        if (p) p->seen = 0; // a template's file may be another until it is opened again
+        return;
+    }
     if (!p) p = c->prompt = xcalloc(1, sizeof *p);
     take(c, p);
     p->view = (struct view_prompt){.tokens = p->tokens.tokens,

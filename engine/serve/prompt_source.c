@@ -70,7 +70,7 @@ static struct prompt render_kind(const struct model_file *m, const struct prompt
     return prompt;
 }
 
-// By a template of the person's. *kind: as far as it is known.
+// With the template of a file. *kind: as its text tells.
 static bool render_file(const struct model_file *m, const struct prompt_source *source, struct prompt *out,
                         enum chat_template_kind *kind, struct status *st) {
     size_t size;
@@ -85,7 +85,7 @@ static bool render_file(const struct model_file *m, const struct prompt_source *
     return done;
 }
 
-// By the model's own template, or as its kind has it.
+// With the model's own template, or as its kind has it.
 static bool render_own(const struct model_file *m, const struct prompt_source *source, struct prompt *out,
                        struct status *st) {
     *st = m->template_status;

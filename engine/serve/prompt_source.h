@@ -24,9 +24,9 @@ void prompt_source_free(struct prompt_source *source);
 
 // What became of it; all but n_begun is of messages, and zeroed otherwise.
 struct prompt_outcome {
-    struct status refused; // a template cannot be run, or not over these messages: in place of the model's own its
+    struct status refused; // why a template cannot be run, or not over these messages; in place of the model's own its
                            // kind's rendering is used,
-    bool refused_file;     // or, where this is so, in place of the template_file the model's own
+    bool refused_file;     // in place of the template_file, if it is that one, the model's own
     const char *template_stop; // the text that ends the turns of the template used; NULL: none is known
     bool opens_thinking;       // the answer begins inside the thinking
     size_t n_begun;            // of the ids, the last: how the answer begins
