@@ -131,7 +131,8 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     take_entries(k, f->view);
     const int wanted = f->view->n_log + HEAD + FOOT + 2;
     struct rect box = view_over(f, area, (struct view_size){WIDTH, wanted, MOST_HEIGHT}, PANE_LOG_ENTRIES, note);
-    frame_hit(f, (struct rect){box.x + box.width - 2 - width, box.y, width, 1}, HIT_CHOICE, 0);
+    const struct rect level = {box.x + box.width - 2 - width, box.y, width, 1};
+    if (level.x > box.x + 5) frame_hit(f, level, HIT_CHOICE, 0); // otherwise the title has the room
     struct rect in = view_over_inside(box);
     if (in.height < HEAD + 1) return;
     text_field_draw_filter(&k->filter, f, in, "type words to find; Enter copies the entry");
