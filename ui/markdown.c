@@ -173,8 +173,6 @@ static void keep_source(struct markdown *m, size_t size) {
 static bool layout_chunk(struct markdown *m, size_t size) {
     const struct markdown_start start = *last_start(m);
     const struct chunk c = chunk_at(m, &start, size);
-    references_forget_users(&m->references, start.at);
-    m->ordered_next = start.ordered_next, m->ordered_delimiter = start.ordered_delimiter;
     if (c.open.length && c.head < c.code_end - start.at) {
         markdown_open_block(m, &start, c.code_end, c.open, c.head);
     } else {

@@ -565,10 +565,18 @@ static void layout(struct block *b, const struct flow *source, const char *text,
     plain(b, text, size);
 }
 
+// Whatever was made of the chunk before is forgotten.
+static struct block block_begin(struct markdown *m, const struct markdown_start *start) {
+    references_forget_users(&m->references, start->at);
+    m->ordered_next = start->ordered_next, m->ordered_delimiter = start->ordered_delimiter;
+    return (struct block){.markdown = m, .chunk = start->at};
+}
+
 // Returns what the last block of code is, when the chunk ends in it.
 static struct code layout_whole(struct markdown *m, const struct markdown_start *start, size_t end, unsigned *n_codes) {
-    struct block b = {.markdown = m, .chunk = start->at, .gap = m->lines.n_rows > 0 && !start->joined};
+    struct block b = block_begin(m, start);
     struct flow source = {0};
+    b.gap = m->lines.n_rows > 0 && !start->joined;
     prepare(&source, m, (struct markdown_prepare){.from = start->at, .to = end, .table = start->table});
     layout(&b, &source, m->references.text + start->at, end - start->at);
     flow_free(&source);
@@ -606,7 +614,7 @@ static void open_settle(struct markdown *m, const char *text, size_t size, struc
 // What precedes the code is laid out once more, for md4c to be in the same place, and thrown away: see take_final.
 static bool open_goes_on(struct markdown *m, const struct markdown_start *start, size_t end) {
     struct markdown_open open = m->open;
-    struct block b = {.markdown = m, .chunk = start->at};
+    struct block b = block_begin(m, start);
     struct flow source = {0};
     struct markdown_prepare code = {
         .references = &m->references, .from = start->at + open.done, .to = end, .table = MARKDOWN_NO_TABLE};

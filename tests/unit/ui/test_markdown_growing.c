@@ -40,9 +40,9 @@ static void check_grown(struct markdown *m, const char *text, size_t size, struc
     markdown_free(&fresh);
 }
 
-static void check_growing(const char *text, size_t size, int width, bool streaming) {
+static void check_growing(const char *text, size_t size, size_t piece, int width, bool streaming) {
     struct markdown m = {0};
-    for (size_t n = 0; n <= size; n++)
+    for (size_t n = 0; n <= size; n += piece)
         check_grown(&m, text, n, (struct markdown_options){.width = width, .streaming = streaming});
     markdown_free(&m);
 }
@@ -73,14 +73,16 @@ static void test_documents_grow_as_if_laid_out_at_once(void **state) {
         "http://second.one\nend",
         "[Speaker]: Hello\n\n[Note]: this is said. [Speaker]\n\n```\n[1]: http://in.code\n[^1]: in code\n```\n\nUse "
         "[1][^1].\n",
+        "text\n\n2. two\n   - nested\n     ```sh\n     make\n     `` more\n\n2. two\n   - the list ends the fence",
         "- [ ] open\n- [x] done\n1. [ ] one\n2. [X] two\n",
         "a [^Ä b][é] [É]\n\n[é]: http://e.e\n\n[STRASSE] [straße]\n\n[straße]: http://s.s\n",
     };
     for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
-        for (int width = 9; width <= 40; width += 31) {
-            check_growing(documents[i], strlen(documents[i]), width, true);
-            check_growing(documents[i], strlen(documents[i]), width, false);
-        }
+        for (int width = 9; width <= 40; width += 31)
+            for (size_t piece = 1; piece < 60; piece += piece / 2 + 1) {
+                check_growing(documents[i], strlen(documents[i]), piece, width, true);
+                check_growing(documents[i], strlen(documents[i]), piece, width, false);
+            }
 }
 
 // ---- random ----
@@ -124,7 +126,7 @@ static void test_random_markdown_grows_as_if_laid_out_at_once(void **state) {
     static char text[ROOM];
     for (int round = 0; round < 400; round++) {
         const size_t n = random_markdown(text, 60);
-        check_growing(text, n, 10 + round % 60, round % 4 > 0);
+        check_growing(text, n, 1 + round % 3, 10 + round % 60, round % 4 > 0);
     }
 }
 
