@@ -62,6 +62,9 @@ static void find_rows(struct block_cursor *c, const struct view_message *m, cons
         if (code) from = drawn.end ? drawn.end : (int)l->n_rows;
         if (drawn.end) off += drawn.end - s.end, s = drawn;
     }
+    // Definitions show where they end up: footnotes at the end of the message, behind all that was written.
+    const bool hidden = s.first == s.end && m->role == VIEW_MODEL;
+    if (hidden) s.first = rows_of(c, m, m->size, c->width, ascii), s.end = (int)l->n_rows;
     s.first = clamp(s.first, 0, (int)l->n_rows), s.end = clamp(s.end, s.first, (int)l->n_rows);
     while (s.first + 1 < s.end && is_blank(l, s.first)) s.first++;
     c->first = s.first, c->rows = s.end - s.first;
