@@ -117,6 +117,10 @@ static bool tell_terminal(struct terminal *t, const char *text, size_t size, boo
 }
 
 bool clipboard_copy(struct terminal *t, const char *text, size_t size, char how[128]) {
+    if (!size) { // terminals would clear the clipboard
+        snprintf(how, 128, "not copied: there is no text");
+        return false;
+    }
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
         const char *display = tools[i].display ? getenv(tools[i].display) : "pbcopy needs none";
         if (!display || !*display || !in_path(tools[i].argv[0])) continue;
