@@ -18,7 +18,7 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
       "no PROMPT. With --json, the object has `answers`, a list of objects with text,\n"                               \
       "finish_reason (stop, length, context, time or error) and n_tokens, and `usage`.\n",                             \
       IN_RUN, 0, 1)                                                                                                    \
-    X(serve, "", "Answer other programs over HTTP, by OpenAI's and Ollama's APIs",                                     \
+    X(serve, "", "Answer other programs over HTTP, by OpenAI's, Ollama's and Anthropic's APIs",                        \
       "Clients that can be given a base URL take the one that is printed. Answers come\n"                              \
       "from one batch, as those of several chats do; requests are not kept.\n",                                        \
       IN_SERVE, 0, 0)                                                                                                  \

@@ -4,6 +4,7 @@
 
 #include "app/server/bytes.h"
 #include "engine/engine.h"
+#include "engine/grammar.h"
 #include "engine/model_file.h"
 
 struct ask {
@@ -13,17 +14,18 @@ struct ask {
     int max_tokens, n_answers;
     const char **stops; // owned, the texts borrowed
     int n_stops;
-    struct engine_message *messages; // owned; role and text borrowed unless `parts` has them
+    struct engine_message *messages; // owned, with room for one more; texts borrowed, unless `parts` has them
     int n_messages;
     const char *prompt; // NULL: none, or ids
-    const char *system; // before it
+    const char *system; // before it, or before the messages; NULL: none
     bool raw;           // the prompt is continued, not answered
     int32_t *ids;       // owned
     int n_ids;
     bool echo;    // it is a part of the answer
     char **parts; // owned: texts that were put together
     int n_parts;
-    bool special; // tokens that are written out in a text are meant
+    bool special;            // tokens that are written out in a text are meant
+    struct grammar *grammar; // that answers match, owned; NULL: any text
     bool stream, with_usage;
     bool logprobs;
     int top_logprobs;

@@ -27,6 +27,7 @@ bool refuse(struct refusal *r, int status, const char *field, const char *format
 void ask_free(struct ask *a) {
     for (int i = 0; i < a->n_parts; i++) free(a->parts[i]);
     free(a->parts), free(a->messages), free(a->stops), free(a->ids);
+    grammar_drop(a->grammar);
     *a = (struct ask){0};
 }
 
@@ -71,6 +72,19 @@ static bool read_knob(const json_t *value, const struct field *f, struct samplin
     return true;
 }
 
+static bool read_grammar(const json_t *value, const struct field *f, struct ask *a, struct refusal *r) {
+    const enum grammar_kind kind = (enum grammar_kind)f->place;
+    const bool is_json = kind == GRAMMAR_SCHEMA || kind == GRAMMAR_CHOICE;
+    struct status st = {0};
+    if (!is_json && kind != GRAMMAR_JSON && !json_is_string(value)) return wrong_type(r, f->name, "a text", value);
+    if (a->grammar) return refuse(r, BAD_REQUEST, f->name, "the answer is held to something else already");
+    char *text = is_json && !json_is_string(value) ? json_dumps(value, JSON_ENCODE_ANY)
+                                                   : xstrdup(json_is_string(value) ? json_string_value(value) : "");
+    a->grammar = grammar_compile(kind, text, strlen(text), &st);
+    free(text);
+    return a->grammar || refuse(r, BAD_REQUEST, f->name, "%s", st.text);
+}
+
 static bool is_nothing(const json_t *value) {
     const char *text = json_string_value(value);
     return json_is_false(value) || (text && (!*text || !strcmp(text, "none"))) ||
@@ -95,7 +109,8 @@ static bool read_field(const json_t *value, const struct field *f, struct ask *a
         if (!json_is_string(value)) return wrong_type(r, f->name, "a text", value);
         *(const char **)place = json_string_value(value);
         return true;
-    case FIELD_READ: return f->read(value, a, r);
+    case FIELD_GRAMMAR: return read_grammar(value, f, a, r);
+    case FIELD_READ: return f->read(value, f->name, a, r);
     case FIELD_IGNORED: return true;
     case FIELD_REFUSED: return is_nothing(value) || refuse(r, BAD_REQUEST, f->name, "not supported");
     }
@@ -129,22 +144,37 @@ bool fields_read(const json_t *object, const struct field *table, bool strict, s
     return true;
 }
 
+bool refuse_within(struct refusal *r, const char *name) {
+    struct refusal inner = *r;
+    char field[sizeof r->field];
+    snprintf(field, sizeof field, "%s.%.60s", name, inner.field);
+    refuse(r, inner.status, NULL, "%s.%s", name, inner.text);
+    snprintf(r->field, sizeof r->field, "%s", field);
+    return false;
+}
+
+bool fields_read_within(const json_t *value, const char *name, const struct field *table, bool strict, struct ask *a,
+                        struct refusal *r) {
+    if (!json_is_object(value)) return wrong_type(r, name, "an object", value);
+    return fields_read(value, table, strict, a, r) || refuse_within(r, name);
+}
+
 // ---- stops ----
 
-static bool add_stop(const json_t *value, struct ask *a, struct refusal *r) {
-    if (!json_is_string(value)) return wrong_type(r, "stop", "a text, or a list of texts", value);
-    if (!json_string_length(value)) return refuse(r, BAD_REQUEST, "stop", "is empty");
-    if (a->n_stops == MOST_STOPS) return refuse(r, BAD_REQUEST, "stop", "too many texts (maximum %d)", MOST_STOPS);
+static bool add_stop(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
+    if (!json_is_string(value)) return wrong_type(r, name, "a text, or a list of texts", value);
+    if (!json_string_length(value)) return refuse(r, BAD_REQUEST, name, "is empty");
+    if (a->n_stops == MOST_STOPS) return refuse(r, BAD_REQUEST, name, "too many texts (maximum %d)", MOST_STOPS);
     a->stops = xrealloc(a->stops, (size_t)(a->n_stops + 1) * sizeof *a->stops);
     a->stops[a->n_stops++] = json_string_value(value);
     return true;
 }
 
-bool field_stops(const json_t *value, struct ask *a, struct refusal *r) {
+bool field_stops(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     size_t i;
     json_t *stop;
-    if (!json_is_array(value)) return add_stop(value, a, r);
-    json_array_foreach((json_t *)value, i, stop) if (!add_stop(stop, a, r)) return false;
+    if (!json_is_array(value)) return add_stop(value, name, a, r);
+    json_array_foreach((json_t *)value, i, stop) if (!add_stop(stop, name, a, r)) return false;
     return true;
 }
 
@@ -155,12 +185,20 @@ static const char *keep(struct ask *a, char *text) {
     return a->parts[a->n_parts++] = text;
 }
 
-static bool is_text(const json_t *part) {
-    static const char *const types[] = {"text", "input_text", "output_text"};
+static bool is_of_type(const json_t *part, const char *const *types) {
     const char *type = json_string_value(json_object_get(part, "type"));
-    bool known = false;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) known |= type && !strcmp(type, types[i]);
-    return known && json_is_string(json_object_get(part, "text"));
+    while (type && *types && strcmp(type, *types)) types++;
+    return type && *types;
+}
+
+static bool is_text(const json_t *part) {
+    static const char *const types[] = {"text", "input_text", "output_text", NULL};
+    return is_of_type(part, types) && json_is_string(json_object_get(part, "text"));
+}
+
+static bool is_thinking(const json_t *part) { // which is not asked again
+    static const char *const types[] = {"thinking", "redacted_thinking", NULL};
+    return is_of_type(part, types);
 }
 
 static const char *read_parts(const json_t *list, const char *field, struct ask *a, struct refusal *r) {
@@ -169,6 +207,7 @@ static const char *read_parts(const json_t *list, const char *field, struct ask 
     json_t *part;
     bool good = true;
     json_array_foreach((json_t *)list, i, part) {
+        if (is_thinking(part)) continue;
         good = is_text(part) || refuse(r, BAD_REQUEST, field, "part %zu is not a text", i);
         if (!good) break;
         const json_t *words = json_object_get(part, "text");
@@ -210,35 +249,40 @@ static const char *read_thinking(const json_t *message) {
     return text ? text : json_string_value(json_object_get(message, "thinking"));
 }
 
-static bool read_message(const json_t *message, size_t place, struct ask *a, struct refusal *r) {
+static bool read_message(const json_t *message, const char *list, size_t place, struct ask *a, struct refusal *r) {
     static const char *const refused[] = {"tool_calls", "function_call", "images", "audio"};
     char field[64];
     struct engine_message *m = &a->messages[a->n_messages++];
-    snprintf(field, sizeof field, "messages[%zu]", place);
+    snprintf(field, sizeof field, "%s[%zu]", list, place);
     if (!json_is_object(message)) return wrong_type(r, field, "an object", message);
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const json_t *value = json_object_get(message, refused[i]);
-        snprintf(field, sizeof field, "messages[%zu].%s", place, refused[i]);
+        snprintf(field, sizeof field, "%s[%zu].%s", list, place, refused[i]);
         if (value && !json_is_null(value) && !is_nothing(value)) return refuse(r, BAD_REQUEST, field, "not supported");
     }
-    snprintf(field, sizeof field, "messages[%zu].role", place);
+    snprintf(field, sizeof field, "%s[%zu].role", list, place);
     m->role = read_role(json_object_get(message, "role"), field, r);
-    snprintf(field, sizeof field, "messages[%zu].content", place);
+    snprintf(field, sizeof field, "%s[%zu].content", list, place);
     m->text = m->role ? read_content(json_object_get(message, "content"), field, a, r) : NULL;
     m->thinking = read_thinking(message);
     return m->text;
 }
 
-bool field_messages(const json_t *value, struct ask *a, struct refusal *r) {
+bool field_messages(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     size_t i;
     json_t *message;
-    if (!json_is_array(value)) return wrong_type(r, "messages", "a list", value);
-    a->messages = xcalloc(json_array_size(value) + 1, sizeof *a->messages);
-    json_array_foreach((json_t *)value, i, message) if (!read_message(message, i, a, r)) return false;
+    if (!json_is_array(value)) return wrong_type(r, name, "a list", value);
+    a->messages = xcalloc(json_array_size(value) + 1, sizeof *a->messages); // one for what the system says
+    json_array_foreach((json_t *)value, i, message) if (!read_message(message, name, i, a, r)) return false;
     return true;
 }
 
-bool field_effort(const json_t *value, struct ask *a, struct refusal *r) {
+bool field_system(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
+    a->system = read_content(value, name, a, r);
+    return a->system;
+}
+
+bool field_effort(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     static const struct {
         const char *name;
         enum reasoning reasoning;
@@ -247,12 +291,12 @@ bool field_effort(const json_t *value, struct ask *a, struct refusal *r) {
                    {"low", REASONING_LOW},
                    {"medium", REASONING_MEDIUM},
                    {"high", REASONING_HIGH}};
-    if (!json_is_string(value)) return wrong_type(r, "reasoning_effort", "a text", value);
+    if (!json_is_string(value)) return wrong_type(r, name, "a text", value);
     for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++)
         if (!strcmp(json_string_value(value), efforts[i].name)) {
             a->reasoning = efforts[i].reasoning;
             return true;
         }
-    return refuse(r, BAD_REQUEST, "reasoning_effort",
-                  "unknown value '%.40s' (expected none, minimal, low, medium or high)", json_string_value(value));
+    return refuse(r, BAD_REQUEST, name, "unknown value '%.40s' (expected none, minimal, low, medium or high)",
+                  json_string_value(value));
 }

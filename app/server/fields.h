@@ -13,6 +13,7 @@ enum field_kind {
     FIELD_INT,     // int at `place` in struct ask, from low to high
     FIELD_FLAG,    // bool at `place`
     FIELD_TEXT,    // const char * at `place`
+    FIELD_GRAMMAR, // what answers must match, of the enum grammar_kind at `place`: a text, JSON for those that are JSON
     FIELD_READ,    // `read` does it
     FIELD_IGNORED, // of no consequence here, whatever it is
     FIELD_REFUSED, // unless it is nothing: null, false, "", "none", an empty list or object
@@ -23,17 +24,25 @@ struct field {
     enum field_kind kind;
     double low, high;
     size_t place;
-    bool (*read)(const json_t *value, struct ask *a, struct refusal *r); // names the field in what it refuses
+    bool (*read)(const json_t *value, const char *name, struct ask *a,
+                 struct refusal *r); // names the field in what it refuses
 };
 
 // The table ends with a row without a name. Members that are null count as missing. Unknown ones are refused if
 // `strict`, otherwise ignored.
 bool fields_read(const json_t *object, const struct field *table, bool strict, struct ask *a, struct refusal *r);
 
+// Of a member that is an object itself; what is refused is named with it: "options.seed".
+bool fields_read_within(const json_t *value, const char *name, const struct field *table, bool strict, struct ask *a,
+                        struct refusal *r);
+bool refuse_within(struct refusal *r, const char *name); // puts it before what was refused; returns false
+
 // ---- readers of fields that several APIs have ----
 
-bool field_stops(const json_t *value, struct ask *a, struct refusal *r);    // a text or a list of texts
-bool field_messages(const json_t *value, struct ask *a, struct refusal *r); // of a chat
-bool field_effort(const json_t *value, struct ask *a, struct refusal *r);   // of reasoning
+bool field_stops(const json_t *value, const char *name, struct ask *a, struct refusal *r); // a text or a list of texts
+bool field_messages(const json_t *value, const char *name, struct ask *a, struct refusal *r); // of a chat
+bool field_system(const json_t *value, const char *name, struct ask *a,
+                  struct refusal *r); // a text, or a list of parts
+bool field_effort(const json_t *value, const char *name, struct ask *a, struct refusal *r); // of reasoning
 
 #endif

@@ -93,9 +93,8 @@ static void take_text(struct generation *g, const struct engine_event *e) {
     if (!g->exchange) return;
     const bool listed = g->logprobs && e->token >= 0 && e->channel == CHANNEL_ANSWER;
     if (listed) note_logprobs(g, answer, e);
-    if (!g->stream) {
-        bytes_add(&answer->texts[e->channel], e->text, e->size);
-    } else if (e->size || listed) {
+    if (!g->stream || g->form->keeps) bytes_add(&answer->texts[e->channel], e->text, e->size);
+    if (g->stream && (e->size || listed)) {
         begin_stream(g);
         g->form->piece(g, e->answer, e);
         answer->any = true;
@@ -131,7 +130,6 @@ static void take_end(struct generation *g, const struct engine_event *e) {
     answer->n_tokens = e->n_generated;
     g->ended = e->at;
     figures_end(&g->server->figures, g->submitted, e);
-    g->n_prompt = e->n_prompt, g->n_reused = e->n_reused;
     g->n_open--, g->server->n_answers--;
     if (g->exchange && e->state != REQUEST_FINISHED) reply_failed(g, e);
     if (g->exchange && g->stream) {
@@ -146,6 +144,7 @@ void generation_take(struct server *s, const struct engine_event *e) {
     struct generation *g = s->generations;
     while (g && g->request != e->request) g = g->next;
     if (!g || g->answers[e->answer].ended) return;
+    if (e->kind == EVENT_STATE) g->n_prompt = e->n_prompt, g->n_reused = e->n_reused;
     if (e->kind == EVENT_TEXT) take_text(g, e);
     else if (e->kind == EVENT_STATE && e->state >= REQUEST_FINISHED) take_end(g, e);
 }

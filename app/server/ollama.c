@@ -7,38 +7,44 @@
 
 // ---- fields ----
 
-static bool read_format(const json_t *value, struct ask *a, struct refusal *r) {
-    (void)a;
+// "json", or a schema.
+static bool read_format(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
+    static const struct field any[] = {{"format", FIELD_GRAMMAR, .place = GRAMMAR_JSON}, {0}};
+    static const struct field schema[] = {{"format", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA}, {0}};
     const char *text = json_string_value(value);
-    return (text && !*text) || refuse(r, 400, "format", "not supported");
+    if (text && !*text) return true;
+    if (text ? strcmp(text, "json") : !json_is_object(value)) return refuse(r, 400, name, "expected json, or a schema");
+    json_t *object = json_pack("{s:O}", name, value);
+    const bool read = fields_read(object, text ? any : schema, true, a, r);
+    json_decref(object);
+    return read;
 }
 
-static bool read_think(const json_t *value, struct ask *a, struct refusal *r) {
-    if (json_is_string(value)) return field_effort(value, a, r);
-    if (!json_is_boolean(value)) return refuse(r, 400, "think", "expected true, false, or low, medium or high");
+static bool read_think(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
+    if (json_is_string(value)) return field_effort(value, name, a, r);
+    if (!json_is_boolean(value)) return refuse(r, 400, name, "expected true, false, or low, medium or high");
     a->reasoning = json_is_true(value) ? REASONING_ON : REASONING_OFF;
     return true;
 }
 
 // Negative ones are none.
-static bool read_seed(const json_t *value, struct ask *a, struct refusal *r) {
+static bool read_seed(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     const json_int_t seed = json_integer_value(value);
-    if (!json_is_integer(value)) return refuse(r, 400, "seed", "expected a whole number");
-    if (seed > UINT32_MAX) return refuse(r, 400, "seed", "%lld is out of range (0 to 4294967295)", (long long)seed);
+    if (!json_is_integer(value)) return refuse(r, 400, name, "expected a whole number");
+    if (seed > UINT32_MAX) return refuse(r, 400, name, "%lld is out of range (0 to 4294967295)", (long long)seed);
     a->sampling.seed = seed < 0 ? 0 : seed ? (uint32_t)seed : UINT32_MAX;
     return true;
 }
 
-static bool read_length(const json_t *value, struct ask *a, struct refusal *r) {
+static bool read_length(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     const json_int_t n = json_integer_value(value);
-    if (!json_is_integer(value)) return refuse(r, 400, "num_predict", "expected a whole number");
-    if (n < -2 || n > 16777216)
-        return refuse(r, 400, "num_predict", "%lld is out of range (-2 to 16777216)", (long long)n);
+    if (!json_is_integer(value)) return refuse(r, 400, name, "expected a whole number");
+    if (n < -2 || n > 16777216) return refuse(r, 400, name, "%lld is out of range (-2 to 16777216)", (long long)n);
     a->max_tokens = n < 0 ? 0 : (int)n;
     return true;
 }
 
-static bool read_options(const json_t *value, struct ask *a, struct refusal *r) {
+static bool read_options(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     static const struct field fields[] = {
         {"num_predict", FIELD_READ, .read = read_length},
         {"seed", FIELD_READ, .read = read_seed},
@@ -47,8 +53,7 @@ static bool read_options(const json_t *value, struct ask *a, struct refusal *r) 
         {.name = "", .kind = FIELD_KNOBS},
         {0},
     };
-    if (!json_is_object(value)) return refuse(r, 400, "options", "expected an object");
-    return fields_read(value, fields, false, a, r);
+    return fields_read_within(value, name, fields, false, a, r);
 }
 
 const struct field ollama_chat_fields[] = {

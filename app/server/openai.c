@@ -5,21 +5,47 @@
 
 // ---- fields ----
 
-bool openai_stream_options(const json_t *value, struct ask *a, struct refusal *r) {
+bool openai_stream_options(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     static const struct field fields[] = {
         {"include_usage", FIELD_FLAG, .place = offsetof(struct ask, with_usage)},
         {.name = "include_obfuscation", .kind = FIELD_IGNORED},
         {0},
     };
-    if (!json_is_object(value)) return refuse(r, 400, "stream_options", "expected an object");
-    return fields_read(value, fields, true, a, r);
+    return fields_read_within(value, name, fields, true, a, r);
 }
 
-bool openai_response_format(const json_t *value, struct ask *a, struct refusal *r) {
+static bool read_json_schema(const json_t *value, const char *name, struct ask *a, struct refusal *r);
+
+// Of chats the schema stands in an object of its own, of responses beside the type.
+static const struct field format_fields[] = {
+    {"schema", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA},
+    {"json_schema", FIELD_READ, .read = read_json_schema},
+    {.name = "type", .kind = FIELD_IGNORED},
+    {.name = "name", .kind = FIELD_IGNORED},
+    {.name = "description", .kind = FIELD_IGNORED},
+    {.name = "strict", .kind = FIELD_IGNORED},
+    {0},
+};
+
+static bool read_json_schema(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
+    if (json_object_get(value, name)) return refuse(r, 400, name, "is given twice");
+    return fields_read_within(value, name, format_fields, true, a, r);
+}
+
+static bool read_format(const json_t *value, struct ask *a, struct refusal *r) {
+    static const struct field any[] = {{"type", FIELD_GRAMMAR, .place = GRAMMAR_JSON}, {0}};
     const char *type = json_string_value(json_object_get(value, "type"));
-    (void)a;
-    if (!type) return refuse(r, 400, "response_format.type", "expected a text");
-    return !strcmp(type, "text") || refuse(r, 400, "response_format.type", "'%.40s' is not supported", type);
+    if (!type) return refuse(r, 400, "type", "expected a text");
+    if (!strcmp(type, "text")) return true;
+    if (!strcmp(type, "json_object")) return fields_read(value, any, false, a, r);
+    if (strcmp(type, "json_schema"))
+        return refuse(r, 400, "type", "unknown value '%.40s' (expected text, json_object or json_schema)", type);
+    return fields_read(value, format_fields, true, a, r) &&
+           (a->grammar || refuse(r, 400, "json_schema", "has no schema"));
+}
+
+bool openai_response_format(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
+    return read_format(value, a, r) || refuse_within(r, name);
 }
 
 // ---- replies ----

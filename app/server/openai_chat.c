@@ -16,6 +16,12 @@ const struct field openai_chat_fields[] = {
     {"top_logprobs", FIELD_INT, .low = 0, .high = SAMPLING_TOP, .place = offsetof(struct ask, top_logprobs)},
     {"reasoning_effort", FIELD_READ, .read = field_effort},
     {"response_format", FIELD_READ, .read = openai_response_format},
+    {"guided_json", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA}, // vLLM's
+    {"guided_regex", FIELD_GRAMMAR, .place = GRAMMAR_REGEX},
+    {"guided_choice", FIELD_GRAMMAR, .place = GRAMMAR_CHOICE},
+    {"guided_grammar", FIELD_GRAMMAR, .place = GRAMMAR_GBNF},
+    {"grammar", FIELD_GRAMMAR, .place = GRAMMAR_GBNF}, // llama.cpp's
+    {"json_schema", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA},
     {.name = "", .kind = FIELD_KNOBS},
     {.name = "metadata", .kind = FIELD_IGNORED},
     {.name = "parallel_tool_calls", .kind = FIELD_IGNORED},
@@ -30,7 +36,7 @@ const struct field openai_chat_fields[] = {
     {.name = "functions", .kind = FIELD_REFUSED},
     {.name = "logit_bias", .kind = FIELD_REFUSED},
     {.name = "prediction", .kind = FIELD_REFUSED},
-    {.name = "tool_choice", .kind = FIELD_REFUSED},
+    {.name = "tool_choice", .kind = FIELD_IGNORED},
     {.name = "tools", .kind = FIELD_REFUSED},
     {.name = "web_search_options", .kind = FIELD_REFUSED},
     {0},

@@ -4,37 +4,37 @@
 
 // ---- fields ----
 
-static bool read_ids(const json_t *list, struct ask *a, struct refusal *r) {
+static bool read_ids(const json_t *list, const char *name, struct ask *a, struct refusal *r) {
     size_t i;
     json_t *id;
     a->ids = xcalloc(json_array_size(list) + 1, sizeof *a->ids);
     json_array_foreach((json_t *)list, i, id) {
-        if (!json_is_integer(id)) return refuse(r, 400, "prompt", "expected a text, or a list of token ids");
+        if (!json_is_integer(id)) return refuse(r, 400, name, "expected a text, or a list of token ids");
         const json_int_t value = json_integer_value(id);
-        if (value < 0 || value > INT32_MAX) return refuse(r, 400, "prompt", "%lld is not a token", (long long)value);
+        if (value < 0 || value > INT32_MAX) return refuse(r, 400, name, "%lld is not a token", (long long)value);
         a->ids[a->n_ids++] = (int32_t)value;
     }
     return true;
 }
 
 // A text, or a list of token ids; either may be the one prompt of a list.
-static bool read_prompt(const json_t *value, struct ask *a, struct refusal *r) {
+static bool read_prompt(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     const json_t *first = json_array_get(value, 0);
     if (json_is_array(value) && !json_is_integer(first)) {
-        if (json_array_size(value) > 1) return refuse(r, 400, "prompt", "several prompts are not supported");
+        if (json_array_size(value) > 1) return refuse(r, 400, name, "several prompts are not supported");
         value = first;
     }
-    if (json_is_array(value) && json_array_size(value)) return read_ids(value, a, r);
+    if (json_is_array(value) && json_array_size(value)) return read_ids(value, name, a, r);
     a->prompt = json_string_value(value);
-    return a->prompt || refuse(r, 400, "prompt", "expected a text, or a list of token ids");
+    return a->prompt || refuse(r, 400, name, "expected a text, or a list of token ids");
 }
 
-static bool read_logprobs(const json_t *value, struct ask *a, struct refusal *r) {
+static bool read_logprobs(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     static const struct field fields[] = {
         {"logprobs", FIELD_INT, .low = 0, .high = SAMPLING_TOP, .place = offsetof(struct ask, top_logprobs)},
         {0},
     };
-    json_t *object = json_pack("{s:O}", "logprobs", value);
+    json_t *object = json_pack("{s:O}", name, value);
     a->logprobs = fields_read(object, fields, true, a, r);
     json_decref(object);
     return a->logprobs;
@@ -51,6 +51,12 @@ const struct field openai_completions_fields[] = {
     {"stop", FIELD_READ, .read = field_stops},
     {"logprobs", FIELD_READ, .read = read_logprobs},
     {"response_format", FIELD_READ, .read = openai_response_format},
+    {"guided_json", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA}, // vLLM's
+    {"guided_regex", FIELD_GRAMMAR, .place = GRAMMAR_REGEX},
+    {"guided_choice", FIELD_GRAMMAR, .place = GRAMMAR_CHOICE},
+    {"guided_grammar", FIELD_GRAMMAR, .place = GRAMMAR_GBNF},
+    {"grammar", FIELD_GRAMMAR, .place = GRAMMAR_GBNF}, // llama.cpp's
+    {"json_schema", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA},
     {.name = "", .kind = FIELD_KNOBS},
     {.name = "user", .kind = FIELD_IGNORED},
     {.name = "best_of", .kind = FIELD_REFUSED},

@@ -40,23 +40,34 @@ static bool check(const struct server *s, const struct ask *a, const struct repl
     return has_room(s, a, r);
 }
 
-// A prompt that is not continued as it is becomes a message.
-static void begin(struct server *s, struct exchange *x, const struct reply_form *form, const struct ask *a) {
-    const struct engine_message both[] = {{"system", a->system, NULL}, {"user", a->prompt, NULL}};
-    struct request_params p = {.conversation = s->last_conversation % CONVERSATION_MOST + 1,
-                               .messages = a->messages,
-                               .n_messages = a->n_messages,
-                               .sampling = a->sampling,
-                               .n_answers = a->n_answers,
-                               .reasoning = a->reasoning,
-                               .stops = a->stops,
-                               .n_stops = a->n_stops,
-                               .max_tokens = a->max_tokens,
-                               .time_limit = s->settings.time_limit};
-    s->last_conversation = p.conversation;
-    if (a->n_ids) p.ids = a->ids, p.n_ids = a->n_ids;
-    else if (a->prompt && a->raw) p.raw = a->prompt;
-    else if (a->prompt) p.messages = both + !a->system, p.n_messages = 1 + !!a->system;
+// A prompt that is not continued as it is becomes the user's message; what the system says comes first.
+static void arrange(struct ask *a) {
+    if (a->prompt && !a->raw) {
+        a->messages = xcalloc(2, sizeof *a->messages);
+        a->messages[a->n_messages++] = (struct engine_message){"user", a->prompt, NULL};
+    }
+    if (!a->system || !a->n_messages) return;
+    memmove(a->messages + 1, a->messages, (size_t)a->n_messages++ * sizeof *a->messages);
+    a->messages[0] = (struct engine_message){"system", a->system, NULL};
+}
+
+static void begin(struct server *s, struct exchange *x, const struct reply_form *form, struct ask *a) {
+    arrange(a);
+    s->last_conversation = s->last_conversation % CONVERSATION_MOST + 1;
+    const struct request_params p = {.conversation = s->last_conversation,
+                                     .messages = a->n_messages ? a->messages : NULL,
+                                     .n_messages = a->n_messages,
+                                     .raw = a->raw ? a->prompt : NULL,
+                                     .ids = a->n_ids ? a->ids : NULL,
+                                     .n_ids = a->n_ids,
+                                     .sampling = a->sampling,
+                                     .n_answers = a->n_answers,
+                                     .reasoning = a->reasoning,
+                                     .stops = a->stops,
+                                     .n_stops = a->n_stops,
+                                     .grammar = a->grammar,
+                                     .max_tokens = a->max_tokens,
+                                     .time_limit = s->settings.time_limit};
     generation_begin(s, x, form, &s->model, &p, a);
 }
 
@@ -158,6 +169,14 @@ static void openai_ask_completion(struct server *s, struct exchange *x) {
     generate(s, x, &openai_completions, openai_completions_fields, openai_ask_completion);
 }
 
+static void openai_ask_response(struct server *s, struct exchange *x) {
+    generate(s, x, &openai_responses, openai_responses_fields, openai_ask_response);
+}
+
+static void anthropic_ask(struct server *s, struct exchange *x) {
+    generate(s, x, &anthropic_messages, anthropic_fields, anthropic_ask);
+}
+
 static void ollama_root(struct server *s, struct exchange *x) {
     static const char text[] = "Ollama is running";
     (void)s;
@@ -215,7 +234,9 @@ static const struct route routes[] = {
     {"GET", "/v1/models/", openai_retrieve},
     {"POST", "/v1/chat/completions", openai_ask_chat},
     {"POST", "/v1/completions", openai_ask_completion},
+    {"POST", "/v1/responses", openai_ask_response},
     {"POST", "/v1/embeddings", unsupported},
+    {"POST", "/v1/messages", anthropic_ask},
     {"GET", "/", ollama_root},
     {"GET", "/api/version", ollama_version},
     {"GET", "/api/tags", ollama_tags},
@@ -233,7 +254,8 @@ static const struct route routes[] = {
 };
 
 const struct reply_form *route_form(const char *path) {
-    return strncmp(path, "/api/", 5) ? &openai_chat : &ollama_chat;
+    if (!strncmp(path, "/api/", 5)) return &ollama_chat;
+    return strncmp(path, "/v1/messages", 12) ? &openai_chat : &anthropic_messages;
 }
 
 static bool is_at(const struct route *route, const char *path) {

@@ -74,8 +74,10 @@ struct generated {         // an answer
     int n_tokens, n_thinking;
     uint64_t last; // clock_ns of its latest token; 0: none yet
     int offset;    // in characters, of the text that follows
-    bool any;      // of it was streamed
-    bool ended;    // for `reason`
+    int n_parts;   // of its reply that have begun: thinking, text; the last one is of `channel`
+    enum channel channel;
+    bool any;   // of it was streamed
+    bool ended; // for `reason`
     enum finish_reason reason;
 };
 
@@ -89,6 +91,7 @@ struct generation {
     uint64_t submitted, first, ended; // clock_ns; first: text; 0: not yet
     bool stream, with_usage, logprobs, begun;
     int top_logprobs;
+    int n_events;           // of a stream that numbers them
     char *echo;             // owned; NULL: none
     int n_prompt, n_reused; // tokens
     int n_answers, n_open;
@@ -102,6 +105,7 @@ struct reply_form {
     const char *effort; // the field that has the reasoning
     bool strict;        // unknown fields are refused
     bool streams, raw;  // if the request does not say
+    bool keeps;         // the texts of streams, too
     int max_tokens;     // likewise; 0: as the settings have it
     const char *stream_type;
     json_t *(*idle)(const struct server_model *m); // the reply to a request without a prompt; NULL: refused
@@ -140,12 +144,17 @@ json_t *openai_usage(const struct generation *g);
 const char *openai_reason(const struct generated *answer);
 json_t *openai_error(const struct refusal *r);
 void openai_write_end(struct generation *g, json_t *last); // takes the chunk with the usage
-bool openai_stream_options(const json_t *value, struct ask *a, struct refusal *r);
-bool openai_response_format(const json_t *value, struct ask *a, struct refusal *r);
+bool openai_stream_options(const json_t *value, const char *name, struct ask *a, struct refusal *r);
+bool openai_response_format(const json_t *value, const char *name, struct ask *a, struct refusal *r);
 json_t *openai_model(const char *name, int64_t created);
 
-extern const struct reply_form openai_chat, openai_completions;
-extern const struct field openai_chat_fields[], openai_completions_fields[];
+extern const struct reply_form openai_chat, openai_completions, openai_responses;
+extern const struct field openai_chat_fields[], openai_completions_fields[], openai_responses_fields[];
+
+// ---- anthropic.c ----
+
+extern const struct reply_form anthropic_messages;
+extern const struct field anthropic_fields[];
 
 // ---- ollama.c, ollama_models.c ----
 

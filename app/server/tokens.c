@@ -14,15 +14,15 @@ struct job {
 
 // ---- fields ----
 
-static bool read_tokens(const json_t *value, struct ask *a, struct refusal *r) {
+static bool read_tokens(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     size_t i;
     json_t *id;
-    if (!json_is_array(value)) return refuse(r, 400, "tokens", "expected a list of token ids");
+    if (!json_is_array(value)) return refuse(r, 400, name, "expected a list of token ids");
     a->ids = xcalloc(json_array_size(value) + 1, sizeof *a->ids);
     json_array_foreach((json_t *)value, i, id) {
         const json_int_t number = json_integer_value(id);
         if (!json_is_integer(id) || number < 0 || number > INT32_MAX)
-            return refuse(r, 400, "tokens", "item %zu is not a token id", i);
+            return refuse(r, 400, name, "item %zu is not a token id", i);
         a->ids[a->n_ids++] = (int32_t)number;
     }
     return true;

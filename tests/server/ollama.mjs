@@ -37,6 +37,14 @@ await run({
     assert.equal(short.eval_count, 3);
     assert.equal(short.done_reason, 'length');
   },
+  async 'answers have the form that is asked for'() {
+    const format = {
+      type: 'object', additionalProperties: false, required: ['n'],
+      properties: { n: { type: 'integer', minimum: 0, maximum: 99 } },
+    };
+    const answer = await client.chat({ model, messages, format, options: { ...options, num_predict: 200 } });
+    assert.ok(Number.isInteger(JSON.parse(answer.message.content).n));
+  },
   async 'errors are those that the client knows'() {
     const status = (code) => (e) => e.status_code === code && e.message.length > 10;
     await assert.rejects(client.chat({ model: 'nosuch', messages }), status(404));

@@ -44,6 +44,38 @@ await run({
     for await (const chunk of await client.completions.create(more)) text += chunk.choices[0].text;
     assert.equal(text, answer.choices[0].text);
   },
+  async 'a response, whole and as a stream'() {
+    const more = { model, input: 'How do I quit?', seed: 5 };
+    const whole = await client.responses.create(more);
+    assert.match(whole.output_text, /^Ctrl\+Q leaves confab/);
+    assert.equal(whole.status, 'completed');
+    assert.ok(whole.usage.output_tokens > 10);
+    let text = '';
+    const stream = client.responses.stream({ ...more, input: [{ role: 'user', content: 'How do I quit?' }] });
+    stream.on('response.output_text.delta', (e) => (text += e.delta));
+    const final = await stream.finalResponse();
+    assert.equal(text, whole.output_text);
+    assert.equal(final.output_text, whole.output_text);
+    const cut = await client.responses.create({ ...more, max_output_tokens: 3 });
+    assert.equal(cut.incomplete_details.reason, 'max_output_tokens');
+    await assert.rejects(client.responses.create({ ...more, previous_response_id: 'x' }), (e) => e.status === 400);
+  },
+  async 'answers have the form that is asked for'() {
+    const schema = {
+      type: 'object', additionalProperties: false, required: ['key', 'times'],
+      properties: { key: { enum: ['Ctrl+Q', 'F5'] }, times: { type: 'integer', minimum: 1, maximum: 9 } },
+    };
+    const format = { type: 'json_schema', json_schema: { name: 'key', strict: true, schema } };
+    for (let seed = 1; seed <= 5; seed++) {
+      const answer = JSON.parse((await chat({ seed, response_format: format })).choices[0].message.content);
+      assert.ok(schema.properties.key.enum.includes(answer.key) && answer.times >= 1 && answer.times <= 9);
+    }
+    const text = { format: { type: 'json_schema', name: 'key', schema } };
+    const response = await client.responses.create({ model, input: 'Name a key.', text });
+    assert.ok(JSON.parse(response.output_text).times >= 1);
+    const wrong = { type: 'json_schema', json_schema: { name: 'x', schema: { $ref: 'http://x/y' } } };
+    await assert.rejects(chat({ response_format: wrong }), (e) => e.status === 400 && /\$ref/.test(e.message));
+  },
   async 'errors are those that the client knows'() {
     await assert.rejects(chat({ model: 'nosuch' }), (e) => e.status === 404 && e.code === 'model_not_found');
     await assert.rejects(chat({ temperature: 9 }), (e) => e.status === 400 && e.param === 'temperature');

@@ -22,10 +22,16 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
         snprintf(prompt + used, sizeof engine.prompt - used, "%s: %s%s%s|", p->messages[i].role, thinking,
                  *thinking ? "/" : "", p->messages[i].text);
     }
-    for (int i = 0; i < p->n_ids; i++) sprintf(prompt + strlen(prompt), "%d|", p->ids[i]);
+    for (int i = 0; i < p->n_ids; i++) {
+        size_t used = strlen(prompt);
+        snprintf(prompt + used, sizeof engine.prompt - used, "%d|", p->ids[i]);
+    }
     if (p->read_ahead) return TOLD_AHEAD + (uint64_t)engine.n_ahead++;
     engine.stops[0] = 0;
-    for (int i = 0; i < p->n_stops; i++) strcat(strcat(engine.stops, p->stops[i]), "|");
+    for (int i = 0; i < p->n_stops; i++) {
+        size_t used = strlen(engine.stops);
+        snprintf(engine.stops + used, sizeof engine.stops - used, "%s|", p->stops[i]);
+    }
     engine.n_begun = p->n_begun;
     assert(p->n_begun <= TOLD_MOST && p->n_answers <= TOLD_MOST);
     for (int i = 0; i < p->n_begun; i++) engine.begun[i] = p->begun[i];
@@ -33,6 +39,7 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     snprintf(engine.begun_text, sizeof engine.begun_text, "%s", p->begun_text ? p->begun_text : "");
     for (int i = 0; i < p->n_answers; i++) engine.samplings[i] = p->samplings ? p->samplings[i] : p->sampling;
     engine.conversation = p->conversation;
+    engine.held = p->grammar;
     engine.reasoning = p->reasoning;
     engine.max_tokens = p->max_tokens;
     engine.n_answers = p->n_answers;

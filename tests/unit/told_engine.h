@@ -20,6 +20,7 @@ struct told_engine {
     int32_t begun[TOLD_MOST];             // likewise, with its text behind
     int n_begun;
     char begun_text[256];
+    bool held; // to a grammar
     enum reasoning reasoning;
     char template_file[64]; // "": none
     int max_tokens, n_answers, room;

@@ -38,8 +38,10 @@ static void test_generating_whole(void **state) {
     assert_int_equal(status_of(reply), 200);
     assert_says(reply, "\"response\":\"Hello\",\"done_reason\":\"length\"");
     close(fd);
-    fd = post("/api/generate", "{\"model\":\"guide\",\"prompt\":\"Hi\",\"raw\":true}");
+    fd =
+        post("/api/generate", "{\"model\":\"guide\",\"prompt\":\"Hi\",\"raw\":true,\"format\":{\"type\":\"integer\"}}");
     assert_string_equal(engine.prompt, "Hi");
+    assert_true(engine.held);
     close(fd);
 }
 
@@ -78,11 +80,12 @@ static void test_errors_in_its_own_form(void **state) {
         {"/api/chat", "{\"model\":\"nosuch\"," HELLO "}", "no model 'nosuch'", 404},
         {"/api/chat", "{\"model\":\"guidelatest\"," HELLO "}", "no model", 404},
         {"/api/show", "{}", "model: is missing", 400},
-        {"/api/chat", "{" HELLO ",\"options\":{\"temperature\":9}}", "temperature: 9 is out of range (0 to 5)", 400},
-        {"/api/chat", "{" HELLO ",\"options\":{\"num_predict\":-3}}", "num_predict: -3 is out of range", 400},
+        {"/api/chat", "{" HELLO ",\"options\":{\"temperature\":9}}", "options.temperature: 9 is out of range (0 to 5)",
+         400},
+        {"/api/chat", "{" HELLO ",\"options\":{\"num_predict\":-3}}", "options.num_predict: -3 is out of range", 400},
         {"/api/chat", "{" HELLO ",\"options\":7}", "options: expected an object", 400},
         {"/api/chat", "{" HELLO ",\"think\":true}", "think: the model does not offer a choice", 400},
-        {"/api/chat", "{" HELLO ",\"format\":\"json\"}", "format: not supported", 400},
+        {"/api/chat", "{" HELLO ",\"format\":\"xml\"}", "format: expected json, or a schema", 400},
         {"/api/chat", "{" HELLO ",\"tools\":[{}]}", "tools: not supported", 400},
         {"/api/chat", "{\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"images\":[\"\"]}]}",
          "messages[0].images: not supported", 400},

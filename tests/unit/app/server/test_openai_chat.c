@@ -138,14 +138,23 @@ static const struct {
     {"{" HELLO ",\"n\":0}", "n", 400},
     {"{" HELLO ",\"n\":65}", "n", 400},
     {"{" HELLO ",\"stream\":\"yes\"}", "stream", 400},
-    {"{" HELLO ",\"stream_options\":{\"nosuch\":1}}", "nosuch", 400},
+    {"{" HELLO ",\"stream_options\":{\"nosuch\":1}}", "stream_options.nosuch", 400},
     {"{" HELLO ",\"stop\":\"\"}", "stop", 400},
     {"{" HELLO ",\"stop\":[7]}", "stop", 400},
     {"{" HELLO ",\"top_logprobs\":2}", "top_logprobs", 400},
     {"{" HELLO ",\"logprobs\":true,\"top_logprobs\":9}", "top_logprobs", 400},
     {"{" HELLO ",\"reasoning_effort\":\"huge\"}", "reasoning_effort", 400},
     {"{" HELLO ",\"reasoning_effort\":\"high\"}", "reasoning_effort", 400},
-    {"{" HELLO ",\"response_format\":{\"type\":\"json_object\"}}", "response_format.type", 400},
+    {"{" HELLO ",\"response_format\":7}", "response_format.type", 400},
+    {"{" HELLO ",\"response_format\":{\"type\":\"xml\"}}", "response_format.type", 400},
+    {"{" HELLO ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format.json_schema", 400},
+    {"{" HELLO ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{\"type\":\"x\"}}}}",
+     "response_format.json_schema.schema", 400},
+    {"{" HELLO ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"json_schema\":{}}}}",
+     "response_format.json_schema", 400},
+    {"{" HELLO ",\"guided_regex\":7}", "guided_regex", 400},
+    {"{" HELLO ",\"guided_regex\":\"(\"}", "guided_regex", 400},
+    {"{" HELLO ",\"guided_regex\":\"a\",\"guided_choice\":[\"b\"]}", "guided_choice", 400},
     {"{" HELLO ",\"tools\":[{\"type\":\"function\"}]}", "tools", 400},
     {"{" HELLO ",\"logit_bias\":{\"999999999\":100}}", "logit_bias", 400},
     {"{" HELLO ",\"temprature\":1}", "temprature", 400},
@@ -164,6 +173,31 @@ static void test_wrong_values_are_refused_by_name(void **state) {
         close(fd);
     }
     assert_int_equal(engine.n_requests, 0);
+}
+
+static void test_answers_are_held_to_a_form(void **state) {
+    (void)state;
+    static const char *const forms[] = {
+        "\"response_format\":{\"type\":\"json_object\"}",
+        "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,\"schema\":"
+        "{\"type\":\"integer\"}}}",
+        "\"guided_json\":{\"type\":\"integer\"}",
+        "\"guided_json\":\"{\\\"type\\\":\\\"integer\\\"}\"",
+        "\"guided_regex\":\"[0-9]+\"",
+        "\"guided_choice\":[\"yes\",\"no\"]",
+        "\"grammar\":\"root ::= [0-9]+\"",
+    };
+    int fd = post(CHAT, "{" HELLO ",\"response_format\":{\"type\":\"text\"}}");
+    assert_false(engine.held);
+    close(fd);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char *body = xasprintf("{" HELLO ",%s}", forms[i]);
+        engine.held = false;
+        fd = post(CHAT, body);
+        if (!engine.held) fail_msg("%s: %s", forms[i], hear(fd, NULL));
+        free(body);
+        close(fd);
+    }
 }
 
 static void test_null_is_as_if_missing(void **state) {
@@ -232,6 +266,7 @@ int main(void) {
         WITH_SERVER(test_several_answers),
         WITH_SERVER(test_logprobs),
         WITH_SERVER(test_wrong_values_are_refused_by_name),
+        WITH_SERVER(test_answers_are_held_to_a_form),
         WITH_SERVER(test_null_is_as_if_missing),
         WITH_SERVER(test_a_seed_of_0_is_a_seed),
         WITH_SERVER(test_a_prompt_that_is_too_long),
