@@ -179,29 +179,22 @@ static bool layout_zoomed(struct layout *l, const struct layout_params *p, int b
     return true;
 }
 
-// Of the panes at the left and the right, or of all in one column at the left.
+// Of the panes at the left and the right, or of all in one column at the left. One side does not follow when the other
+// is given a width, as long as there is room.
 static void find_widths(const struct plan *plan, const struct layout_params *p, int *left, int *right) {
-    const uint32_t set = plan->set;
-    const int width = plan->width, given_left = given(p, SIZE_LEFT, true), given_right = given(p, SIZE_RIGHT, true);
-    const int least_right = set & at_side(PANE_RIGHT) ? STACK_WIDTH : 0;
-    *left = *right = 0;
-    if (plan->form == FORM_STACK) {
-        const int fair = clamp(width * 3 / 10, STACK_WIDTH, STACK_WIDTH_FAIR);
-        *left = clamp(larger(width - READING_WIDTH, fair), STACK_WIDTH, STACK_WIDTH_MOST);
-        if (given_left) *left = clamp(given_left, STACK_WIDTH, width - CHAT_WIDTH);
-        return;
-    }
-    if (set & at_side(PANE_LEFT)) {
-        *left = clamp(least_right ? width / 5 : width - READING_WIDTH, LEFT_WIDTH, LEFT_WIDTH_MOST);
-        if (given_left) *left = clamp(given_left, LEFT_WIDTH, width - CHAT_WIDTH - least_right);
-    }
-    if (set & at_side(PANE_RIGHT)) {
-        const int fair = clamp(width * 2 / 7, RIGHT_WIDTH, RIGHT_WIDTH_ROOMY);
-        const int spare = larger(width - *left - fair - READING_WIDTH, 0);
-        *right = clamp(fair + spare * 2 / 5, RIGHT_WIDTH, RIGHT_WIDTH_MOST);
-        if (given_right) *right = given_right;
-        *right = clamp(*right, STACK_WIDTH, width - CHAT_WIDTH - *left);
-    }
+    const bool stack = plan->form == FORM_STACK, at_left = plan->set & at_side(PANE_LEFT),
+               at_right = !stack && plan->set & at_side(PANE_RIGHT);
+    const int width = plan->width, least = stack ? STACK_WIDTH : LEFT_WIDTH;
+    const int given_left = given(p, SIZE_LEFT, true), given_right = given(p, SIZE_RIGHT, true);
+    const int fair_stack = clamp(width * 3 / 10, STACK_WIDTH, STACK_WIDTH_FAIR);
+    if (stack) *left = clamp(larger(width - READING_WIDTH, fair_stack), STACK_WIDTH, STACK_WIDTH_MOST);
+    else *left = clamp(at_right ? width / 5 : width - READING_WIDTH, LEFT_WIDTH, LEFT_WIDTH_MOST);
+    if (!at_left) *left = 0;
+    const int fair_right = clamp(width * 2 / 7, RIGHT_WIDTH, RIGHT_WIDTH_ROOMY);
+    const int spare = larger(width - *left - fair_right - READING_WIDTH, 0);
+    *right = at_right ? clamp(fair_right + spare * 2 / 5, RIGHT_WIDTH, RIGHT_WIDTH_MOST) : 0;
+    if (at_left && given_left) *left = clamp(given_left, least, width - CHAT_WIDTH - (at_right ? STACK_WIDTH : 0));
+    if (at_right) *right = clamp(given_right ? given_right : *right, STACK_WIDTH, width - CHAT_WIDTH - *left);
 }
 
 static struct rect layout_panes(struct layout *l, const struct layout_params *p, const struct plan *plan) {

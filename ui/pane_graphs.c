@@ -73,10 +73,12 @@ static int64_t cursor_of(const struct kept *k) {
     return at < oldest ? oldest : at > k->last ? k->last : at;
 }
 
+static double middle_of(const struct kept *k, int64_t span) { return ((double)span + 0.5) * timeline_seconds[k->level]; }
+
 // At the end it follows it.
 static void go(struct kept *k, int64_t span) {
-    k->cursor = span < k->last ? ((double)span + 0.5) * timeline_seconds[k->level] : 0;
-    k->cursor = k->cursor > 0 ? ((double)cursor_of(k) + 0.5) * timeline_seconds[k->level] : 0;
+    k->cursor = span < k->last ? middle_of(k, span) : 0;
+    k->cursor = k->cursor > 0 ? middle_of(k, cursor_of(k)) : 0;
 }
 
 static void zoom(struct kept *k, int step) { k->level = clamp(k->level + step, 0, TIMELINE_LEVELS - 1); }
@@ -100,7 +102,7 @@ static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *p = kept;
     if (screen_bound(s, k) == COMMAND_SLOW) {
         screen_close_pane(s, PANE_GRAPHS);
-        slow_open_at(s, p->cursor);
+        slow_open_at(s, p->cursor > 0 ? middle_of(p, cursor_of(p)) : 0, timeline_seconds[p->level]);
         return true;
     }
     if (k->modifiers & ~KEY_SHIFT) return false;

@@ -23,8 +23,8 @@ enum {
 
 struct kept {
     uint64_t cursor;        // number of the sample; 0: not chosen yet
-    double asked;           // clock_seconds() that it is to be chosen by; 0: by none
-    double at;              // that of the token with the cursor, as it was last drawn; 0: there is none
+    double asked, span;     // clock_seconds() in the middle of so many that it is to be chosen by; 0: by none
+    double at;              // that of the sample with the cursor, as it was last drawn; 0: not known
     uint64_t first, last;   // that there are
     uint64_t before, after; // the nearest spikes; 0: none
     uint64_t left;          // the sample in the first column, as it was last drawn
@@ -37,9 +37,9 @@ void slow_open(struct screen *s, uint64_t sample) {
     k->cursor = sample;
 }
 
-void slow_open_at(struct screen *s, double seconds) {
+void slow_open_at(struct screen *s, double middle, double span) {
     struct kept *k = screen_open_pane(s, PANE_SLOW);
-    k->asked = seconds;
+    k->asked = middle, k->span = span;
 }
 
 // ---- keys ----
@@ -113,25 +113,27 @@ static uint64_t find_spike(const struct screen_view *v, const struct kept *k, in
     return 0;
 }
 
-static double time_of(const struct view_moment *m) {
-    return m && m->token.seconds > 0 ? ((double)m->token.number + 0.5) * METRICS_MOMENT_SECONDS : 0;
+static double time_of(const struct screen_view *v, uint64_t sample) {
+    const struct view_moment *m = moment_of(v, sample);
+    return m ? m->at : 0;
 }
 
-static uint64_t nearest(const struct screen_view *v, const struct kept *k, double seconds) {
-    uint64_t found = 0;
-    double least = 0;
+// The slowest one of the span, or the nearest one to it.
+static uint64_t find_asked(const struct screen_view *v, const struct kept *k) {
+    uint64_t nearest = k->last, slowest = 0;
     for (uint64_t at = k->first; at <= k->last; at++) {
-        const double time = time_of(moment_of(v, at)), apart = fabs(time - seconds);
-        if (time > 0 && (!found || apart < least)) found = at, least = apart;
+        const double apart = fabs(time_of(v, at) - k->asked);
+        if (apart < fabs(time_of(v, nearest) - k->asked)) nearest = at;
+        if (apart <= k->span / 2 && seconds_at(v, at) > seconds_at(v, slowest)) slowest = at;
     }
-    return found;
+    return slowest ? slowest : nearest;
 }
 
 static void find_places(struct kept *k, const struct screen_view *v, int columns) {
     const uint64_t count = (uint64_t)v->latency.count, shown = (uint64_t)columns < count ? (uint64_t)columns : count;
     k->last = v->samples;
     k->first = v->samples - count + 1;
-    if (k->asked > 0) k->cursor = nearest(v, k, k->asked);
+    if (k->asked > 0) k->cursor = find_asked(v, k);
     k->asked = 0;
     if (!k->cursor) { // the slowest in sight
         k->cursor = k->last;
@@ -139,7 +141,7 @@ static void find_places(struct kept *k, const struct screen_view *v, int columns
             if (seconds_at(v, at) > seconds_at(v, k->cursor)) k->cursor = at;
     }
     go(k, k->cursor);
-    k->at = time_of(moment_of(v, k->cursor));
+    k->at = time_of(v, k->cursor);
     k->before = find_spike(v, k, -1);
     k->after = find_spike(v, k, 1);
     k->left = k->last + 1 - (uint64_t)columns; // it may be before the first

@@ -7,6 +7,7 @@
 struct screen;
 
 void slow_open(struct screen *s, uint64_t sample); // with the cursor on it
-void slow_open_at(struct screen *s, double seconds); // or on the one nearest to this clock_seconds(); 0: the slowest
+// On the slowest one of `span` seconds with this clock_seconds() in the middle; 0: of those in sight.
+void slow_open_at(struct screen *s, double middle, double span);
 
 #endif

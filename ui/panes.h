@@ -255,6 +255,7 @@ struct view_history {
 struct view_moment {
     struct latency_moment token; // seconds of 0: there was none
     bool loading;                // a model was being loaded
+    double at;                   // clock_seconds() of the sample
 };
 
 // Where the time of the last second went in which the engine worked.

@@ -28,7 +28,7 @@ struct rect view_graph(struct view_frame *f, struct rect r, enum theme_role role
     if (r.width >= SCALE_LEAST && r.height >= SPAN_LEAST) graph.height--;
     const float most = most_of(h, graph.width * samples);
     canvas_graph(f->canvas, graph, role, h.values, h.count, most, true);
-    if (graph.width == r.width) return graph;
+    if (graph.width == r.width || !h.count) return graph;
     if (most > 0)
         canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM), "%*s", scale - 1, format((double)most, text));
     canvas_print(f->canvas, r, r.x, graph.y + graph.height - 1, view_style(ROLE_DIM), "%*s", scale - 1, "0");

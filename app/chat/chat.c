@@ -270,7 +270,8 @@ static void chat_sample(struct chat *c, uint64_t now) {
     c->decode[c->n_samples] = f->decode_now;
     c->prefill[c->n_samples] = f->prefill_now;
     if (f->prefill_now > 0) c->prefill_rate = f->prefill_now;
-    c->moments[c->n_samples] = (struct view_moment){.loading = model_host_loading(c->p.host)};
+    c->moments[c->n_samples] = (struct view_moment){.loading = model_host_loading(c->p.host),
+                                                     .at = (double)now / NANOSECONDS};
     c->latency[c->n_samples++] = f->running > 0 ? f->next_token.p50 : 0;
     c->samples++;
     take_moments(c, f);

@@ -222,11 +222,18 @@ static void test_panes_nobody_chose(void **state) {
 
 static struct layout_params moved = {.width = 160, .height = 50, .wanted = ALL, .composer_lines = 1};
 
+// A column of panes has one width.
+static bool moved_with(int pane, const struct layout_edge *edge) {
+    return (edge->before == PANE_CHAT || edge->after == PANE_CHAT) &&
+           panes[pane].side == panes[edge->before == PANE_CHAT ? edge->after : edge->before].side;
+}
+
 // From where it is to where it goes, and the two sides with it.
 static void check_move(int x, int y, int to_x, int to_y) {
     struct pane_sizes sizes = {0};
     struct layout_edge edge;
     struct layout l = layout_make(&moved);
+    const struct layout was = l;
     assert_true(layout_edge_at(&l, x, y, &edge));
     const int to = edge.across ? to_x : to_y;
     layout_edge_move(&l, &edge, to, &sizes);
@@ -234,6 +241,10 @@ static void check_move(int x, int y, int to_x, int to_y) {
     check(&moved);
     l = layout_make(&moved);
     const struct rect before = l.panes[edge.before], after = l.panes[edge.after];
+    for (int p = PANES_FIRST; p < PANES_END; p++) { // nothing else moves to the side
+        const bool shares = edge.across && (p == (int)edge.before || p == (int)edge.after || moved_with(p, &edge));
+        if (!shares) assert_int_equal(l.panes[p].x, was.panes[p].x);
+    }
     assert_int_equal(edge.across ? before.x + before.width : before.y + before.height, to);
     assert_int_equal(edge.across ? after.x : after.y, to);
     moved.sizes = NULL;
