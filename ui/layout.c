@@ -276,6 +276,7 @@ bool layout_edge_at(const struct layout *l, int x, int y, struct layout_edge *ou
 }
 
 bool layout_edge_of(const struct layout *l, enum pane_id pane, bool across, struct layout_edge *out) {
+    if (l->above && !across) pane = PANE_CHAT; // they grow and shrink together
     for (int other = 0; other < PANES_END; other++)
         if (edge_between(l, (int)pane, other, out) && out->across == across) return true;
     for (int other = 0; other < PANES_END; other++)

@@ -42,7 +42,7 @@ struct layout_edge {
     int at;                     // the first column or row behind it
 };
 bool layout_edge_at(const struct layout *l, int x, int y, struct layout_edge *out);
-// One of a pane, behind it if there is one, otherwise before it.
+// The one that sizes a pane: behind it if there is one, otherwise before it.
 bool layout_edge_of(const struct layout *l, enum pane_id pane, bool across, struct layout_edge *out);
 // Gives the panes, or the area, the sizes that they have with the edge at `to`.
 void layout_edge_move(const struct layout *l, const struct layout_edge *edge, int to, struct pane_sizes *sizes);

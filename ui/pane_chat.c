@@ -253,7 +253,7 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     if (bordered(f->layout)) {
         char model[VIEW_WORDS];
         snprintf(model, sizeof model, v->template ? "%s, %s" : "%s", v->model_name, v->template);
-        canvas_box(f->canvas, box, 0, title, model, view_border(f, PANE_CHAT));
+        view_box(f, box, PANE_CHAT, 0, title, model);
         draw_gauge(f, (struct rect){box.x + 2, box.y + box.height - 1, box.width - 4, 1});
     }
     bool compared = v->n_columns; // its place is theirs

@@ -128,7 +128,7 @@ void screen_size(struct screen *s, enum ui_command_id id) {
     } else if (layout_edge_of(&s->layout, s->focus, across, &edge)) {
         int step = across ? STEP_COLUMNS : STEP_ROWS;
         if (id == COMMAND_NARROWER || id == COMMAND_SHORTER) step = -step;
-        if (edge.before != s->focus) step = -step;
+        if (edge.after == s->focus) step = -step;
         layout_edge_move(&s->layout, &edge, edge.at + step, &s->sizes);
     }
     say_size(s);

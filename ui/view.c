@@ -41,8 +41,11 @@ struct style view_bold(enum theme_role role) {
     return (struct style){.role = (uint8_t)role, .ground = ROLE_GROUND, .attributes = CELL_BOLD};
 }
 
-enum theme_role view_border(const struct view_frame *f, enum pane_id pane) {
-    return f->focus == pane ? ROLE_BORDER_ACTIVE : ROLE_BORDER;
+void view_box(struct view_frame *f, struct rect box, enum pane_id pane, int digit, const char *title,
+              const char *note) {
+    const bool focus = f->focus == pane;
+    canvas_box(f->canvas, box, digit, title, note, focus ? ROLE_BORDER_ACTIVE : ROLE_BORDER);
+    if (focus) canvas_symbol(f->canvas, box, box.x + 1, box.y, view_bold(ROLE_BORDER_ACTIVE), "▸", '>');
 }
 
 struct style view_chosen(struct view_frame *f, struct rect line) {
@@ -61,7 +64,7 @@ struct rect view_pane(struct view_frame *f, struct rect box, enum pane_id pane, 
     const char *key = keys_name(COMMAND_TOGGLE(pane));
     int digit = strlen(key) == 5 && !strncmp(key, "Alt+", 4) ? key[4] - '0' : 0; // with any other key: none is raised
     if (!title) title = panes[pane].title;
-    canvas_box(f->canvas, box, digit, title, NULL, view_border(f, pane));
+    view_box(f, box, pane, digit, title, NULL);
     frame_hit(f, (struct rect){box.x + 1, box.y, text_width(title, strlen(title)) + 2, 1}, HIT_COMMAND,
               COMMAND_TOGGLE(pane));
     return view_inside(box);

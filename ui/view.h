@@ -69,7 +69,8 @@ const char *view_author(const struct screen_view *v, enum view_role role, const 
 
 struct style view_style(enum theme_role role);
 struct style view_bold(enum theme_role role);
-enum theme_role view_border(const struct view_frame *f, enum pane_id pane);
+// The border of a pane that is not over the others, as canvas_box; the one in focus is marked.
+void view_box(struct view_frame *f, struct rect box, enum pane_id pane, int digit, const char *title, const char *note);
 // Fills a line that is chosen; the style of all that it says: other colours suit the ground only.
 struct style view_chosen(struct view_frame *f, struct rect line);
 struct rect view_inside(struct rect box); // the room that view_pane leaves

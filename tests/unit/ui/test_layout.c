@@ -284,6 +284,19 @@ static void test_only_borders_can_be_moved(void **state) {
     assert_true(layout_edge_of(&l, PANE_LOG, false, &edge) && edge.after == PANE_LOG); // the lowest
 }
 
+static void test_panes_above_the_chat_grow_together(void **state) {
+    (void)state;
+    const struct layout l = layout_make(&(struct layout_params){
+        .width = 60, .height = 60, .wanted = ALL, .arrangement = ARRANGE_TALL, .composer_lines = 1});
+    for (int p = PANES_FIRST; p < PANES_END; p++) {
+        struct layout_edge edge;
+        struct pane_sizes sizes = {0};
+        assert_true(layout_edge_of(&l, (enum pane_id)p, false, &edge) && edge.after == PANE_CHAT);
+        layout_edge_move(&l, &edge, edge.at + 1, &sizes);
+        assert_int_equal(sizes.of[SIZE_ABOVE].rows, l.panes[PANE_CHAT].y + 1);
+    }
+}
+
 static void test_sizes_as_text(void **state) {
     (void)state;
     struct pane_sizes sizes = {0}, read;
@@ -318,6 +331,7 @@ int main(void) {
         cmocka_unit_test(test_panes_nobody_chose),
         cmocka_unit_test(test_borders_move),
         cmocka_unit_test(test_only_borders_can_be_moved),
+        cmocka_unit_test(test_panes_above_the_chat_grow_together),
         cmocka_unit_test(test_sizes_as_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
