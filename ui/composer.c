@@ -196,6 +196,26 @@ void composer_paste(struct composer *c, const char *text, size_t size) {
     free(clean);
 }
 
+void composer_quote(struct composer *c, const char *text, size_t size) {
+    char *quoted;
+    size_t quoted_size;
+    FILE *f = open_memstream(&quoted, &quoted_size);
+    while (size && text[size - 1] == '\n') size--;
+    if (!composer_empty(c)) fputc('\n', f);
+    for (size_t at = 0; at < size;) {
+        const char *newline = memchr(text + at, '\n', size - at);
+        const size_t end = newline ? (size_t)(newline - text) : size;
+        fputs(end > at ? "> " : ">", f);
+        fwrite(text + at, 1, end - at, f);
+        fputc('\n', f);
+        at = end + 1;
+    }
+    fputc('\n', f);
+    fclose(f);
+    composer_paste(c, quoted, quoted_size);
+    free(quoted);
+}
+
 // Lets readline end the line as Enter would, so that it puts history lines back that were edited on the way.
 static void accept_now(struct composer *c) { read_bytes(c, SEND_KEYS, sizeof SEND_KEYS - 1); }
 

@@ -27,6 +27,7 @@ void composer_sequence(struct composer *c, const char *bytes, size_t size);
 void composer_escape(struct composer *c); // Esc by itself
 void composer_newline(struct composer *c);
 void composer_paste(struct composer *c, const char *text, size_t size); // one edit; never sends
+void composer_quote(struct composer *c, const char *text, size_t size); // pasted as a quotation, on lines of its own
 // Up or down a line of what is drawn. False when there is none: the key is readline's (the history, or as inputrc
 // says).
 bool composer_up(struct composer *c);

@@ -7,7 +7,7 @@
 
 enum { ROWS = 3 }; // at most
 
-enum deed { STEP, LETTERS, LINES, COPY, SEARCH, MESSAGE };
+enum deed { STEP, LETTERS, LINES, COPY, QUOTE, SEARCH, MESSAGE };
 
 // In the order in which they are shown, in few words where there is little room.
 static const struct {
@@ -20,6 +20,7 @@ static const struct {
     {{"V"}, LINES, 0, "V", "lines"},
     {{"o"}, STEP, TEXT_OTHER_END, NULL, NULL},
     {{"y", "Enter", "c"}, COPY, 0, "y", "copy"},
+    {{">"}, QUOTE, 0, ">", "quote"},
     {{"Tab"}, MESSAGE, 0, "Tab", "message"},
     {{"/"}, SEARCH, 0, "/ n N", "search"},
     {{"n"}, STEP, TEXT_MATCH_BELOW, NULL, NULL},
@@ -81,7 +82,8 @@ static void act(struct screen *s, struct transcript *t, int choice) {
     case STEP: transcript_text_step(t, choices[choice].step); break;
     case LETTERS: transcript_text_select(t, TEXT_LETTERS); break;
     case LINES: transcript_text_select(t, TEXT_LINES); break;
-    case COPY: transcript_text_copy(t); break;
+    case COPY:
+    case QUOTE: transcript_text_copy(t, choices[choice].deed == QUOTE); break;
     case SEARCH: search_open(s); break;
     case MESSAGE: select_message(s, t); break;
     }

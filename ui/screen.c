@@ -94,6 +94,8 @@ void screen_set_composer(struct screen *s, const char *text) { composer_set(s->c
 
 size_t screen_message_size(const struct screen *s) { return composer_size(s->composer); }
 
+void screen_quote(struct screen *s, const char *text, size_t size) { composer_quote(s->composer, text, size); }
+
 void screen_insert(struct screen *s, const char *text) { composer_paste(s->composer, text, strlen(text)); }
 
 void screen_rewrite(struct screen *s, const char *text) { composer_rewrite(s->composer, text); }
@@ -230,7 +232,7 @@ static void sooner(int *timeout, int other) {
 int screen_timeout(const struct screen *s) {
     int notice, timeout = terminal_timeout(s->terminal);
     if (terminal_lent(s->terminal)) return -1;
-    if (notice_phase(s, &notice) != s->notice.drawn || path_list_news(s->completion.paths)) return 0;
+    if (s->stale || notice_phase(s, &notice) != s->notice.drawn || path_list_news(s->completion.paths)) return 0;
     if (s->facts.animated && bar_step() != s->frame.bar_step) return 0;
     sooner(&timeout, notice);
     if (s->facts.animated) sooner(&timeout, BAR_STEP_MS - (int)(clock_ns() / 1000000 % BAR_STEP_MS));
@@ -296,15 +298,22 @@ bool screen_token(struct screen *s, const struct screen_view *v, uint64_t *messa
     return screen_has_open(s, PANE_TOKENS) && token_cursor_find(cursor, v, message, token);
 }
 
-// What the transcript's text cursor copied in this frame.
-static void copy_text(struct screen *s) {
+// What the transcript's text cursor copied in this frame. A quotation goes where the keys were shown.
+static void take_text(struct screen *s) {
     char how[128];
     size_t size;
-    char *text = transcript_text_copied(s->transcript, &size);
-    if (!text) return;
-    const bool copied = screen_copy(s, text, size, how);
-    screen_say(s, !copied, "%s", how);
-    s->frame.status = current_status(s);
+    bool quote;
+    char *text = transcript_text_copied(s->transcript, &size, &quote);
+    if (text && quote) {
+        screen_quote(s, text, size);
+        screen_close_pane(s, PANE_TEXT);
+        screen_close_pane(s, PANE_SELECT);
+        s->stale = true;
+    } else if (text) {
+        const bool copied = screen_copy(s, text, size, how);
+        screen_say(s, !copied, "%s", how);
+        s->frame.status = current_status(s);
+    }
     free(text);
 }
 
@@ -314,6 +323,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     terminal_size(s->terminal, &width, &height);
     if (width != s->canvas.width || height != s->canvas.height) canvas_resize(&s->canvas, width, height);
     else canvas_clear(&s->canvas);
+    s->stale = false;
     keep_facts(s, v);
     completion_update(&s->completion, s->composer);
     take_status(s, v);
@@ -328,7 +338,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
         if (s->layout.panes[p].width) draw_pane(s, (enum pane_id)p, s->layout.panes[p]);
     struct rect message = view_padded(s->layout.composer);
     draw_pane(s, PANE_CHAT, s->layout.panes[PANE_CHAT]);
-    copy_text(s);
+    take_text(s);
     if (!s->layout.bare) {
         draw_pane(s, PANE_SAMPLING, s->layout.sampling);
         draw_pane(s, PANE_COMPOSER, message);

@@ -78,6 +78,7 @@ void screen_compare(struct screen *s); // opens the pane of the versions that th
 const char *screen_take_message(struct screen *s);
 void screen_set_composer(struct screen *s, const char *text); // e.g. a message that could not be sent
 void screen_insert(struct screen *s, const char *text); // into it, as it is pasted
+void screen_quote(struct screen *s, const char *text, size_t size); // into it, as a quotation
 size_t screen_message_size(const struct screen *s);     // bytes that it has with all that is folded
 void screen_rewrite(struct screen *s, const char *text); // what stands in it, as another program has edited it
 void screen_draft(const struct screen *s, struct draft *out); // what stands in the composer; the caller frees

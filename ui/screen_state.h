@@ -74,6 +74,7 @@ struct screen {
     struct transcript *transcript;
     struct screen_facts facts;
     struct screen_notice notice;
+    bool stale;              // it is to be drawn once more
     struct key rest;         // of letters that came together; of size 0: none
     struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read
     int n_queue;

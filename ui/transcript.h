@@ -72,8 +72,10 @@ void transcript_text_end(struct transcript *t);
 void transcript_text_step(struct transcript *t, enum text_step step);
 void transcript_text_select(struct transcript *t, enum text_kind kind); // from here on; the same once more: no longer
 enum text_kind transcript_text_kind(const struct transcript *t);
-void transcript_text_copy(struct transcript *t);                         // what is selected, otherwise the line
-char *transcript_text_copied(struct transcript *t, size_t *size);        // once; NULL: nothing was. The caller frees.
+// What is selected, otherwise the line: to be had once with the next draw, for the clipboard or as a quotation. NULL:
+// nothing was copied. The caller frees.
+void transcript_text_copy(struct transcript *t, bool quote);
+char *transcript_text_copied(struct transcript *t, size_t *size, bool *quote);
 uint64_t transcript_text_message(const struct transcript *t);            // that it is in
 bool transcript_text_cursor(const struct transcript *t, int *x, int *y); // at the last draw; false: not in sight
 // The mouse at (x, y) of the last draw: a second press in one place selects the word, a third the line, dragging from

@@ -75,6 +75,7 @@ struct text_cursor {
     int width, height; // of the pane at the last draw
     char *copied;      // NULL: nothing
     size_t copied_size;
+    bool quotes; // what is copied is to be quoted
     // As of the last draw:
     struct text_range range;   // that is selected
     int part, row, row_column; // of the cursor

@@ -320,14 +320,16 @@ void transcript_text_select(struct transcript *t, enum text_kind kind) {
 
 enum text_kind transcript_text_kind(const struct transcript *t) { return t->text.kind; }
 
-void transcript_text_copy(struct transcript *t) {
+void transcript_text_copy(struct transcript *t, bool quote) {
+    t->text.quotes = quote;
     if (!t->text.kind) transcript_text_step(t, TEXT_ANCHOR);
     transcript_text_step(t, t->text.kind == TEXT_LETTERS ? TEXT_COPY : TEXT_COPY_LINES);
     t->text.kind = TEXT_NONE;
 }
 
-char *transcript_text_copied(struct transcript *t, size_t *size) {
+char *transcript_text_copied(struct transcript *t, size_t *size, bool *quote) {
     char *text = t->text.copied;
+    *quote = t->text.quotes;
     *size = t->text.copied_size;
     t->text.copied = NULL;
     return text;

@@ -70,26 +70,6 @@ void chat_copy_all(struct chat *c, const struct ui_command *command) {
 
 // ---- quotation ----
 
-// The text's lines behind quotation marks, on a line of their own.
-static char *quotation(const char *text, size_t size, bool goes_on) {
-    char *out;
-    size_t out_size;
-    FILE *f = open_memstream(&out, &out_size);
-    while (size && text[size - 1] == '\n') size--;
-    if (goes_on) fputc('\n', f);
-    for (size_t at = 0; at < size;) {
-        const char *newline = memchr(text + at, '\n', size - at);
-        const size_t end = newline ? (size_t)(newline - text) : size;
-        fprintf(f, end > at ? "> " : ">");
-        fwrite(text + at, 1, end - at, f);
-        fputc('\n', f);
-        at = end + 1;
-    }
-    fputc('\n', f);
-    fclose(f);
-    return out;
-}
-
 void chat_quote(struct chat *c, const struct ui_command *command) {
     const int message = message_of(c, command);
     if (message < 0) {
@@ -98,10 +78,8 @@ void chat_quote(struct chat *c, const struct ui_command *command) {
     }
     size_t size;
     char *text = text_of(c, message, command->block, true, &size);
-    char *quoted = quotation(text, size, screen_message_size(c->screen));
-    screen_insert(c->screen, quoted);
+    screen_quote(c->screen, text, size);
     chat_draft_typed(c);
-    free(quoted);
     free(text);
 }
 

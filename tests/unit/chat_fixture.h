@@ -138,6 +138,10 @@ void screen_insert(struct screen *s, const char *text) {
     const size_t size = strlen(screen.composer);
     (void)s, snprintf(screen.composer + size, sizeof screen.composer - size, "%s", text);
 }
+void screen_quote(struct screen *s, const char *text, size_t size) {
+    (void)size;
+    screen_insert(s, text);
+}
 size_t screen_message_size(const struct screen *s) { return (void)s, strlen(screen.composer); }
 void screen_rewrite(struct screen *s, const char *text) { screen_set_composer(s, text); }
 void screen_compare(struct screen *s) { (void)s, screen.compares = true; }

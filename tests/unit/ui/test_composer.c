@@ -237,6 +237,15 @@ static void test_a_long_history_is_shortened_and_a_full_disk_loses_none_of_it(vo
     check_taken("message 2001");
 }
 
+static void test_a_quotation_comes_on_lines_of_its_own(void **state) {
+    (void)state;
+    composer_quote(composer, "one\n\ntwo\n", 9);
+    check_taken("> one\n>\n> two\n\n");
+    type("So:");
+    composer_quote(composer, "one", 3);
+    check_taken("So:\n> one\n\n");
+}
+
 static void test_search_ends_with_enter_and_sends_nothing(void **state) {
     (void)state;
     type("needle in hay");
@@ -463,6 +472,7 @@ int main(void) {
         TEST(test_history),
         TEST(test_history_is_read_again),
         TEST(test_a_long_history_is_shortened_and_a_full_disk_loses_none_of_it),
+        TEST(test_a_quotation_comes_on_lines_of_its_own),
         TEST(test_search_ends_with_enter_and_sends_nothing),
         TEST(test_escape_by_itself_begins_no_command),
         TEST(test_vi_mode),

@@ -1,4 +1,6 @@
 // Selecting text in the transcript: what is copied is what was written, whatever the layout did to it.
+#include <stdio.h>
+
 #include "tests/unit/transcript_scene.h"
 
 static struct scene *s;
@@ -18,7 +20,8 @@ static int teardown(void **state) {
 static void keys(const enum text_step *steps, int n) {
     for (int i = 0; i < n; i++) transcript_text_step(s->transcript, steps[i]);
 }
-#define KEYS(...) keys((const enum text_step[]){__VA_ARGS__}, sizeof((const enum text_step[]){__VA_ARGS__}) / sizeof(enum text_step))
+#define KEYS(...)                                                                                                      \
+    keys((const enum text_step[]){__VA_ARGS__}, sizeof((const enum text_step[]){__VA_ARGS__}) / sizeof(enum text_step))
 
 static void begin(void) {
     draw(s);
@@ -28,9 +31,10 @@ static void begin(void) {
 
 static void check_copied(const char *expected) {
     size_t size;
-    transcript_text_copy(s->transcript);
+    bool quote;
+    transcript_text_copy(s->transcript, false);
     draw(s);
-    char *text = transcript_text_copied(s->transcript, &size);
+    char *text = transcript_text_copied(s->transcript, &size, &quote);
     assert_non_null(text);
     assert_int_equal(size, strlen(expected));
     assert_memory_equal(text, expected, size);
@@ -55,7 +59,8 @@ static void test_wrapped_lines_are_joined(void **state) {
 
 static void test_wide_letters_and_clusters_are_whole(void **state) {
     (void)state;
-    const char *text = "日本語の文章は、空白なしで折り返される。👩‍👩‍👧 🇳🇴 e\xcc\x81migre\xcc\x81 한국어";
+    const char *text = "日本語の文章は、空白なしで折り返される。👩‍👩‍👧 🇳🇴 e\xcc\x81migre\xcc\x81 "
+                       "한국어";
     say(s, VIEW_MODEL, text);
     check_all(text);
     KEYS(TEXT_TOP);
@@ -66,13 +71,15 @@ static void test_wide_letters_and_clusters_are_whole(void **state) {
 
 static void test_code_has_no_frame(void **state) {
     (void)state;
-    say(s, VIEW_MODEL, "Run:\n\n```sh\nls -l | sort --reverse --key=5 | head\n\n  echo done\n```\n\n- in a list\n\n  ```\n  x\n  ```");
+    say(s, VIEW_MODEL,
+        "Run:\n\n```sh\nls -l | sort --reverse --key=5 | head\n\n  echo done\n```\n\n- in a list\n\n  ```\n  x\n  ```");
     check_all("Run:\n\nls -l | sort --reverse --key=5 | head\n\n  echo done\n\n• in a list\n\nx");
 }
 
 static void test_a_table_has_tabs_between_its_cells(void **state) {
     (void)state;
-    say(s, VIEW_MODEL, "| name | meaning |\n|:--|--:|\n| a **b** | the first of them, in many words |\n|  | x |\n\nend");
+    say(s, VIEW_MODEL,
+        "| name | meaning |\n|:--|--:|\n| a **b** | the first of them, in many words |\n|  | x |\n\nend");
     check_all("name\tmeaning\na b\tthe first of them, in many words\n\tx\n\nend");
 }
 
@@ -88,7 +95,9 @@ static void test_a_cell_that_is_wrapped_is_selected_as_a_whole(void **state) {
 
 static void test_quotations_and_lists(void **state) {
     (void)state;
-    say(s, VIEW_MODEL, "> quoted words that are wrapped\n\n1. first\n   - inner\n2. second one that is wrapped\n\n# Head\n\n---\n\nend");
+    say(s, VIEW_MODEL,
+        "> quoted words that are wrapped\n\n1. first\n   - inner\n2. second one that is wrapped\n\n# "
+        "Head\n\n---\n\nend");
     check_all("quoted words that are wrapped\n\n1. first\n   ◦ inner\n2. second one that is wrapped\n\nHead\n\n\nend");
 }
 
@@ -162,6 +171,26 @@ static void test_the_cursor_is_in_sight(void **state) {
     assert_true(transcript_text_cursor(s->transcript, &x, &y));
 }
 
+static void test_the_head_of_a_long_table_does_not_cover_the_cursor(void **state) {
+    (void)state;
+    char table[1024] = "| head | b |\n|--|--|\n", cell[8];
+    for (int i = 10; i < 60; i++) sprintf(table + strlen(table), "| r%d | x |\n", i);
+    say(s, VIEW_MODEL, table);
+    canvas_resize(&s->canvas, 20, 8);
+    begin();
+    for (int i = 58; i > 10; i--) {
+        int x, y;
+        KEYS(TEXT_UP);
+        draw(s);
+        assert_true(transcript_text_cursor(s->transcript, &x, &y));
+        char *text = canvas_as_text(&s->canvas), *line = text;
+        for (int row = 0; row < y; row++) line = strchr(line, '\n') + 1;
+        sprintf(cell, "r%d", i);
+        assert_memory_equal(line, cell, 3);
+        free(text);
+    }
+}
+
 static void test_what_is_collapsed_is_passed_over_by_rows_and_opened_by_words(void **state) {
     (void)state;
     s->view.collapse = 8;
@@ -203,10 +232,11 @@ static void test_matches_are_gone_to_from_the_cursor(void **state) {
 static void test_the_mouse_selects_words_lines_and_what_it_is_drawn_over(void **state) {
     (void)state;
     size_t size;
+    bool quote;
     say(s, VIEW_USER, "one two three");
     say(s, VIEW_MODEL, "four five");
     draw(s);
-    assert_null(transcript_text_copied(s->transcript, &size));
+    assert_null(transcript_text_copied(s->transcript, &size, &quote));
     assert_false(transcript_text_press(s->transcript, 5, 1, 1));
     assert_true(transcript_text_press(s->transcript, 5, 1, 2));
     draw(s);
@@ -230,10 +260,11 @@ static void test_no_text_no_cursor(void **state) {
     m->streaming = true;
     begin();
     KEYS(TEXT_WORD, TEXT_UP, TEXT_TOP, TEXT_MATCH_BELOW, TEXT_OTHER_END, TEXT_PAGE_DOWN);
-    transcript_text_copy(s->transcript);
+    transcript_text_copy(s->transcript, false);
     draw(s);
     size_t size;
-    assert_null(transcript_text_copied(s->transcript, &size));
+    bool quote;
+    assert_null(transcript_text_copied(s->transcript, &size, &quote));
     retext(m, "text");
     KEYS(TEXT_TOP);
     check_copied("text");
@@ -257,6 +288,7 @@ int main(void) {
         TEST(test_either_end_moves),
         TEST(test_a_selection_outlasts_another_width),
         TEST(test_the_cursor_is_in_sight),
+        TEST(test_the_head_of_a_long_table_does_not_cover_the_cursor),
         TEST(test_what_is_collapsed_is_passed_over_by_rows_and_opened_by_words),
         TEST(test_matches_are_gone_to_from_the_cursor),
         TEST(test_the_mouse_selects_words_lines_and_what_it_is_drawn_over),

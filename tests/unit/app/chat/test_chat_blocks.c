@@ -49,13 +49,13 @@ static void test_a_block_is_copied_as_it_is_used(void **state) {
     assert_non_null(strstr(screen.status, "q"));
 }
 
-static void test_a_quotation_comes_behind_what_is_written(void **state) {
+static void test_a_message_or_block_is_quoted(void **state) {
     (void)state;
     converse();
     act_on_block(1, 1, COMMAND_QUOTE, NULL);
-    assert_string_equal(screen.composer, "> one\n\n");
+    assert_string_equal(screen.composer, "one");
     act_on_block(1, 2, COMMAND_QUOTE, NULL);
-    assert_string_equal(screen.composer, "> one\n\n\n> ```c\n> // a.c\n> int a;\n> ```\n\n");
+    assert_string_equal(screen.composer, "one```c\n// a.c\nint a;\n```"); // as it was written
 }
 
 static void test_code_is_saved_and_a_file_overwritten_only_when_asked(void **state) {
@@ -109,7 +109,7 @@ static void test_links_are_opened_by_the_desktops_program_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CHAT_TEST(test_a_block_is_copied_as_it_is_used),
-        CHAT_TEST(test_a_quotation_comes_behind_what_is_written),
+        CHAT_TEST(test_a_message_or_block_is_quoted),
         CHAT_TEST(test_links_are_opened_by_the_desktops_program_alone),
         CHAT_TEST(test_code_is_saved_and_a_file_overwritten_only_when_asked),
     };
