@@ -267,7 +267,7 @@ static void click(struct screen *s, void *kept, const struct hit *h) {
         screen_open_pane(s, PANE_SELECT);
         transcript_select(t, transcript_message(t, h->number));
     } else if (h->kind == HIT_TEXT) {
-        if (transcript_text_press(t, h->area.x + h->x, h->area.y + h->y, s->presses.count))
+        if (transcript_mouse_press(t, h->area.x + h->x, h->area.y + h->y, s->presses.count))
             screen_open_pane(s, PANE_TEXT);
     } else if (h->kind == HIT_WAITING) {
         screen_hand_out(s, COMMAND_TAKE_BACK, h->number, NULL);

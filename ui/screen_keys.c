@@ -79,8 +79,8 @@ static enum pane_id pane_under(const struct screen *s, int x, int y, const struc
 }
 
 static void drag_text(struct screen *s, const struct key *k) {
-    if (k->action == MOUSE_RELEASE) transcript_text_release(s->transcript);
-    else if (!k->number && transcript_text_drag(s->transcript, k->x, k->y)) screen_open_pane(s, PANE_TEXT);
+    if (k->action == MOUSE_RELEASE) transcript_mouse_release(s->transcript);
+    else if (!k->number && transcript_mouse_drag(s->transcript, k->x, k->y)) screen_open_pane(s, PANE_TEXT);
 }
 
 static void mouse_input(struct screen *s, const struct key *k) {

@@ -80,9 +80,9 @@ uint64_t transcript_text_message(const struct transcript *t);            // that
 bool transcript_text_cursor(const struct transcript *t, int *x, int *y); // at the last draw; false: not in sight
 // The mouse at (x, y) of the last draw: a second press in one place selects the word, a third the line, dragging from
 // where it was pressed. False: the cursor is as it was.
-bool transcript_text_press(struct transcript *t, int x, int y, int presses);
-bool transcript_text_drag(struct transcript *t, int x, int y);
-void transcript_text_release(struct transcript *t);
+bool transcript_mouse_press(struct transcript *t, int x, int y, int presses);
+bool transcript_mouse_drag(struct transcript *t, int x, int y);
+void transcript_mouse_release(struct transcript *t);
 
 enum transcript_below {
     TRANSCRIPT_AT_END,

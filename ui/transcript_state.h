@@ -1,5 +1,6 @@
 // The state of the transcript, shared by transcript.c (what is asked of it), transcript_layout.c (the rows of one
-// message), transcript_scroll.c (what of them is in sight) and transcript_draw.c. Nobody else includes this.
+// message), transcript_scroll.c (what of them is in sight), transcript_draw.c, transcript_text.c (the text cursor) and
+// transcript_mouse.c. Nobody else includes this.
 #ifndef CONFAB_UI_TRANSCRIPT_STATE_H
 #define CONFAB_UI_TRANSCRIPT_STATE_H
 

@@ -59,7 +59,8 @@ static void test_wrapped_lines_are_joined(void **state) {
 
 static void test_wide_letters_and_clusters_are_whole(void **state) {
     (void)state;
-    const char *text = "日本語の文章は、空白なしで折り返される。👩‍👩‍👧 🇳🇴 e\xcc\x81migre\xcc\x81 "
+    const char *text = "日本語の文章は、空白なしで折り返される。👩‍👩‍👧 🇳🇴 "
+                       "e\xcc\x81migre\xcc\x81 "
                        "한국어";
     say(s, VIEW_MODEL, text);
     check_all(text);
@@ -237,19 +238,34 @@ static void test_the_mouse_selects_words_lines_and_what_it_is_drawn_over(void **
     say(s, VIEW_MODEL, "four five");
     draw(s);
     assert_null(transcript_text_copied(s->transcript, &size, &quote));
-    assert_false(transcript_text_press(s->transcript, 5, 1, 1));
-    assert_true(transcript_text_press(s->transcript, 5, 1, 2));
+    assert_false(transcript_mouse_press(s->transcript, 5, 1, 1));
+    assert_true(transcript_mouse_press(s->transcript, 5, 1, 2));
     draw(s);
     check_copied("two");
-    assert_true(transcript_text_press(s->transcript, 5, 1, 3));
+    assert_true(transcript_mouse_press(s->transcript, 5, 1, 3));
     check_copied("one two three");
-    transcript_text_press(s->transcript, 8, 1, 1);
-    assert_true(transcript_text_drag(s->transcript, 20, 3)); // over the heading: what is above it
+    transcript_mouse_press(s->transcript, 8, 1, 1);
+    assert_true(transcript_mouse_drag(s->transcript, 20, 3)); // over the heading: what is above it
     draw(s);
-    assert_true(transcript_text_drag(s->transcript, 3, 4));
+    assert_true(transcript_mouse_drag(s->transcript, 3, 4));
     check_copied("three\n\nfour");
-    transcript_text_release(s->transcript);
-    assert_false(transcript_text_drag(s->transcript, 0, 1));
+    transcript_mouse_release(s->transcript);
+    assert_false(transcript_mouse_drag(s->transcript, 0, 1));
+}
+
+static void test_a_text_of_which_nothing_is_shown(void **state) {
+    (void)state;
+    const enum text_step all[] = {TEXT_LEFT,     TEXT_WORD_BACK, TEXT_BLOCK_BACK, TEXT_RIGHT,      TEXT_WORD,
+                                  TEXT_WORD_END, TEXT_BLOCK,     TEXT_LINE_BEGIN, TEXT_LINE_FIRST, TEXT_LINE_END,
+                                  TEXT_UP,       TEXT_DOWN,      TEXT_TOP,        TEXT_BOTTOM};
+    say(s, VIEW_USER, "one"), say(s, VIEW_MODEL, "| | |\n|-|-|\n| | |"), say(s, VIEW_USER, "two");
+    begin();
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) KEYS(TEXT_TOP, TEXT_WORD_END, all[i], all[k]), draw(s);
+    KEYS(TEXT_TOP);
+    transcript_text_select(s->transcript, TEXT_LETTERS);
+    KEYS(TEXT_BOTTOM);
+    check_copied("one\n\n\t\n\t\n\ntwo");
 }
 
 static void test_no_text_no_cursor(void **state) {
@@ -270,7 +286,7 @@ static void test_no_text_no_cursor(void **state) {
     check_copied("text");
     s->view.n_messages = 0; // another chat
     draw(s);
-    assert_false(transcript_text_press(s->transcript, 1, 1, 2));
+    assert_false(transcript_mouse_press(s->transcript, 1, 1, 2));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -292,6 +308,7 @@ int main(void) {
         TEST(test_what_is_collapsed_is_passed_over_by_rows_and_opened_by_words),
         TEST(test_matches_are_gone_to_from_the_cursor),
         TEST(test_the_mouse_selects_words_lines_and_what_it_is_drawn_over),
+        TEST(test_a_text_of_which_nothing_is_shown),
         TEST(test_no_text_no_cursor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
