@@ -7,8 +7,9 @@
 #include "engine/base/panic.h"
 
 enum {
-    LONG_CHUNK = 16384, // bytes from which on a chunk is cut at the next line that is none of a list's item
-    PASSES = 4,         // at most: each knows better than the one before what is referred to
+    LONG_CHUNK = 4096, // bytes from which on a chunk is cut at the next line that is none of a list's item
+    LONG_PART = 16384, // the same of a table and within a line, where it is seen: the head again, a row that ends early
+    PASSES = 4,        // at most: each knows better than the one before what is referred to
 };
 
 void markdown_free(struct markdown *m) {
@@ -100,46 +101,71 @@ struct chunk {
 // A line of text is cut behind a word where it is too long, so that an answer without line ends is not one chunk.
 static size_t cut_line(const char *text, size_t at) {
     size_t cut = at;
-    while (cut > at - LONG_CHUNK / 16 && text[cut - 1] != ' ') cut--;
+    while (cut > at - LONG_PART / 64 && text[cut - 1] != ' ') cut--;
     if (text[cut - 1] == ' ') return cut;
     while (((unsigned char)text[at] & 0xc0) == 0x80) at--;
     return at;
 }
 
+struct source_row {
+    size_t start, end;
+    bool empty, at_margin; // neither: it is indented, or code
+    char kind;             // of the last one at the margin; those that follow it without a blank row have the same
+};
+
+static struct source_row source_row(const char *text, size_t size, size_t at, bool in_fence, char kind) {
+    struct source_row r = {.start = at, .end = line_end(text, size, at), .kind = kind};
+    const char *line = text + at;
+    size = r.end - at;
+    r.empty = markdown_blank(line, size);
+    r.at_margin = !r.empty && !in_fence && *line != ' ' && *line != '\t';
+    if (r.at_margin) r.kind = marker_size(line, size) ? '-' : *line == '#' || *line == '>' ? *line : 't';
+    return r;
+}
+
+// Whether the chunk from `start` on ends before the row.
+static bool ends_before(const struct markdown *m, size_t start, const struct chunk *c, const struct source_row *before,
+                        const struct source_row *r, size_t size) {
+    const size_t most = c->table == MARKDOWN_NO_TABLE ? LONG_CHUNK : LONG_PART;
+    if (!r->at_margin || before->empty) return r->at_margin;
+    return r->end < size && r->start - start >= most && c->table != before->start &&
+           !references_inside(&m->references, r->start);
+}
+
+// Steps over the row; false: the chunk ends with it.
+static bool step_over(struct chunk *c, const char *text, size_t size, size_t start, const struct source_row *r) {
+    const struct markdown_fence before = c->open;
+    if (r->empty || before.length) c->table = MARKDOWN_NO_TABLE;
+    else if (c->table == MARKDOWN_NO_TABLE && markdown_heads_table(text, size, r->start)) c->table = r->start;
+    markdown_fence_line(&c->open, text + r->start, r->end - r->start);
+    if (!before.length || before.quotes != c->open.quotes) c->head = r->end + 1 - start;
+    if (!before.length || c->open.length || before.indent || before.quotes || r->end == size) return true;
+    c->open = before, c->code_end = r->start, c->end = r->end + 1;
+    return false;
+}
+
 // The chunk that begins at `start`, of which m->open was seen before.
 static struct chunk chunk_at(const struct markdown *m, const struct markdown_start *start, size_t size) {
     const char *text = m->references.text;
-    struct chunk c = {.end = size, .table = start->table, .open = m->open.fence, .head = m->open.head};
-    bool after_blank = false, begun = m->open.done;
-    size_t before_line = MARKDOWN_NO_TABLE - 1;
-    for (size_t line = start->at + m->open.done, end; line < size; before_line = line, line = end + 1) {
-        end = line_end(text, size, line);
-        const bool empty = markdown_blank(text + line, end - line), outside = !c.open.length && !empty;
-        const bool at_margin = outside && begun && text[line] != ' ' && text[line] != '\t';
-        const bool cut = end < size && line - start->at >= LONG_CHUNK && c.table != before_line &&
-                         !references_inside(&m->references, line);
-        if (at_margin && (after_blank || cut)) {
-            c.end = line, c.complete = true, c.joined = !after_blank;
-            if (after_blank) c.table = MARKDOWN_NO_TABLE;
-            break;
+    struct chunk c = {
+        .end = size, .code_end = size, .table = start->table, .open = m->open.fence, .head = m->open.head};
+    struct source_row before = {0};
+    bool begun = m->open.done;
+    for (size_t at = start->at + m->open.done; at < size && !c.complete; at = before.end + 1) {
+        const struct source_row r = source_row(text, size, at, c.open.length, before.kind);
+        const bool part = !r.empty && !c.open.length && r.end - at > LONG_PART;
+        if (begun && ends_before(m, start->at, &c, &before, &r, size)) {
+            c.joined = !before.empty && r.kind == before.kind && r.kind != '#';
+            c.end = at, c.complete = true;
+        } else if (part) {
+            c.end = cut_line(text, at + LONG_PART), c.complete = c.joined = true, c.table = MARKDOWN_NO_TABLE;
+        } else {
+            c.complete = !step_over(&c, text, size, start->at, &r);
         }
-        if (outside && end - line > LONG_CHUNK) {
-            c.end = cut_line(text, line + LONG_CHUNK), c.complete = c.joined = true, c.table = MARKDOWN_NO_TABLE;
-            break;
-        }
-        if (empty || c.open.length) c.table = MARKDOWN_NO_TABLE;
-        else if (c.table == MARKDOWN_NO_TABLE && markdown_heads_table(text, size, line)) c.table = line;
-        struct markdown_fence before = c.open;
-        markdown_fence_line(&c.open, text + line, end - line);
-        if (!before.length || before.quotes != c.open.quotes) c.head = end + 1 - start->at;
-        if (before.length && !c.open.length && !before.indent && !before.quotes && end < size) {
-            c.end = end + 1, c.complete = true, c.open = before, c.code_end = line;
-            return c;
-        }
-        begun |= !empty;
-        after_blank = empty;
+        begun |= !r.empty;
+        before = r;
+        if (c.open.length) before.kind = 0;
     }
-    c.code_end = c.end;
     return c;
 }
 

@@ -36,7 +36,7 @@ struct markdown_start {
     struct lines_mark rows; // rows before this belong to the chunks before it
     unsigned ordered_next;  // an ordered list that ended the chunk before goes on with this number; 0: none
     char ordered_delimiter;
-    bool joined;  // no blank line is before it
+    bool joined;  // it goes on with what ended the chunk before
     size_t table; // the head of a table that goes on in it; MARKDOWN_NO_TABLE: none does
 };
 #define MARKDOWN_NO_TABLE SIZE_MAX

@@ -2,7 +2,7 @@
 // ("[^name]: text"). They may stand anywhere, before or after what refers to them.
 //
 // md4c resolves them, for each chunk of a message is parsed behind the definitions of the whole message; what they lead
-// to there is a mark by which references_use knows the definition. The lines of a definition are hidden once something
+// to there is a mark by which references_find knows the definition. The lines of a definition are hidden once something
 // refers to it, and only then: nothing that was written is lost.
 #ifndef CONFAB_UI_REFERENCES_H
 #define CONFAB_UI_REFERENCES_H

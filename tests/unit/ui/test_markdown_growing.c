@@ -197,6 +197,33 @@ static void test_an_open_fence_lays_out_only_its_last_line(void **state) {
     }
 }
 
+// Where a chunk is cut because it became long, nothing shows it.
+static void test_long_text_without_blank_lines_shows_no_seam(void **state) {
+    (void)state;
+    static const char *const kinds[][2] = {
+        {"a line of text\n", "a line of text\n"},
+        {"- an item\n  that goes on\n", "• an item\n  that goes on\n"},
+        {"> a quotation\n", "▎ a quotation\n"},
+        {"## Head\ntext\n- a\n- b\n", "Head\n\ntext\n\n• a\n• b\n\n"},
+    };
+    static char text[ROOM], expected[ROOM];
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        size_t n = 0, size = 0;
+        while (n < 20000) {
+            n += (size_t)sprintf(text + n, "%s", kinds[k][0]);
+            size += (size_t)sprintf(expected + size, "%s", kinds[k][1]);
+        }
+        struct markdown m = {0};
+        markdown_layout(&m, text, n, (struct markdown_options){.width = 60});
+        assert_true(m.n_starts > 2);
+        char *out = lines_as_text(&m.lines, 60);
+        while (size && expected[size - 1] == '\n') size--;
+        assert_int_equal(strncmp(out, expected, size), 0);
+        free(out);
+        markdown_free(&m);
+    }
+}
+
 // Bytes that md4c was given while the text grew from one size to another, a few tokens at a time.
 static unsigned long bytes_parsed(struct markdown *m, const char *text, size_t from, size_t to) {
     const unsigned long before = m->bytes_parsed;
@@ -240,6 +267,7 @@ int main(void) {
         cmocka_unit_test(test_a_text_that_is_another_one_is_laid_out_anew),
         cmocka_unit_test(test_streaming_lays_out_only_the_last_chunk),
         cmocka_unit_test(test_an_open_fence_lays_out_only_its_last_line),
+        cmocka_unit_test(test_long_text_without_blank_lines_shows_no_seam),
         cmocka_unit_test(test_a_token_costs_the_same_however_long_the_answer_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
