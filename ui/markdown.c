@@ -200,11 +200,11 @@ static bool layout_chunk(struct markdown *m, size_t size) {
     const struct markdown_start start = *last_start(m);
     const struct chunk c = chunk_at(m, &start, size);
     if (c.open.length && c.head < c.code_end - start.at) {
-        markdown_open_block(m, &start, c.code_end, c.open, c.head);
+        markdown_open_chunk(m, &start, c.code_end, c.open, c.head);
     } else {
         m->open = (struct markdown_open){0};
         lines_cut(&m->lines, start.rows);
-        markdown_block(m, &start, c.end);
+        markdown_chunk(m, &start, c.end);
     }
     if (c.complete) {
         m->open = (struct markdown_open){0};

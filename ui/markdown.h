@@ -68,7 +68,7 @@ void markdown_free(struct markdown *m);
 // Lays text out. Cheap when it continues the text of the call before at the same width.
 void markdown_layout(struct markdown *m, const char *text, size_t size, struct markdown_options o);
 
-// ---- between markdown.c, markdown_prepare.c and markdown_block.c ----
+// ---- between markdown.c, markdown_prepare.c and markdown_chunk.c ----
 
 // Steps over one line (without its newline).
 void markdown_fence_line(struct markdown_fence *open, const char *line, size_t size);
@@ -84,10 +84,10 @@ struct markdown_prepare {
 };
 void markdown_prepare(struct flow *out, const struct markdown_prepare *p, struct markdown_fence *fence);
 // Lays the chunk out that begins at `start`, behind what m->lines has.
-void markdown_block(struct markdown *m, const struct markdown_start *start, size_t end);
+void markdown_chunk(struct markdown *m, const struct markdown_start *start, size_t end);
 // The same for a chunk in which `fence` is open at the end, since the line that ends at `head` of it: goes on behind
 // m->open, and leaves there what is final now.
-void markdown_open_block(struct markdown *m, const struct markdown_start *start, size_t end,
+void markdown_open_chunk(struct markdown *m, const struct markdown_start *start, size_t end,
                          struct markdown_fence fence, size_t head);
 void markdown_notes(struct markdown *m); // the footnotes that are referred to, behind all
 

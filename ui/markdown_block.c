@@ -2,64 +2,15 @@
 //
 // Containers (quotations, list items) stand on a stack and prefix every row; leaf blocks (paragraphs, headings, code,
 // tables) collect their text in a flow and are laid out when they end.
-#include <md4c.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/utf8.h"
-#include "ui/markdown.h"
-#include "ui/markdown_table.h"
+#include "ui/markdown_parts.h"
 
-#define MAX_CONTAINERS 32 // deeper ones add no more indentation
-#define LEAST_COLUMNS  6  // what containers leave for the text
-#define MAX_COLUMNS    64 // a table with more is shown as it was written
-#define NOTES_RULE     20 // columns of the line above the footnotes
-
-struct container {
-    bool item;           // of a list; else a quotation
-    bool fresh;          // no row has shown its marker yet
-    bool tight, ordered; // of its list
-    char marker[24];
-    int columns;
-};
-
-struct list {
-    bool ordered, tight;
-    unsigned next; // number
-    char delimiter;
-    int depth;
-};
-
-struct code {
-    char fence; // 0: indented
-    size_t n_lines;
-    struct lines_mark before_last, end; // rows before its last line, and behind it
-    struct code_state last, behind;     // the same of its colours
-};
-
-struct block {
-    struct markdown *markdown;
-    struct container containers[MAX_CONTAINERS];
-    struct list lists[MAX_CONTAINERS];
-    int n_containers, n_lists; // counted beyond the maximum, kept up to it
-    struct flow flow;
-    struct style base; // of the leaf block's text
-    int strong, emphasis, strike, code, link, image;
-    size_t link_start;
-    enum { MARK_NONE, MARK_BEGINS, MARK_HIDES, MARK_SHOWS } mark; // of a footnote, and whether its text is its name
-    size_t chunk;                                                 // where it begins in the source
-    bool gap;                                                     // a blank row is due before the next block
-    unsigned heading;
-    struct flow label; // of a fence: the language and what else stands there
-    const struct code_language *language;
-    struct markdown_table table;
-    bool gave_up; // the chunk cannot be shown as what it is
-    unsigned n_codes;
-    struct code last_code;
-};
-
-static const struct style style_dim = {.role = ROLE_DIM, .ground = ROLE_GROUND};
+#define LEAST_COLUMNS 6  // what containers leave for the text
+#define MAX_COLUMNS   64 // a table with more is shown as it was written
 
 static int kept(int n) { return n < MAX_CONTAINERS ? n : MAX_CONTAINERS; }
 
@@ -86,7 +37,7 @@ static int begin_row(struct block *b, bool line) {
         if (!c->item)
             lines_repeat(l, column, (struct style){.role = ROLE_QUOTE, .ground = ROLE_GROUND},
                          b->markdown->ascii ? "|" : "▎", 1);
-        else if (c->fresh) (line ? lines_run : lines_sign)(l, column, style_dim, c->marker, size);
+        else if (c->fresh) (line ? lines_run : lines_sign)(l, column, markdown_dim, c->marker, size);
         else if (line) lines_text(l, blanks, (size_t)c->columns);
         c->fresh = false;
         column += c->columns;
@@ -129,7 +80,7 @@ static void end_leaf(struct block *b) {
 
 // ---- leaf blocks ----
 
-static void wrap_flow(struct block *b) {
+void markdown_block_wrap(struct block *b) {
     if (b->flow.size == 0) return;
     close_gap(b);
     int columns = text_columns(b);
@@ -144,17 +95,23 @@ static void wrap_flow(struct block *b) {
     end_leaf(b);
 }
 
-static void rule(struct block *b, int columns, enum theme_role role) {
+static void rule(struct block *b, int columns) {
     struct lines *l = &b->markdown->lines;
-    struct style style = {.role = (uint8_t)role, .ground = ROLE_GROUND};
+    struct style style = {.role = ROLE_BORDER, .ground = ROLE_GROUND};
     lines_repeat(l, begin_row(b, false), style, b->markdown->ascii ? "-" : "─", columns);
+}
+
+void markdown_block_rule(struct block *b, int columns) {
+    close_gap(b);
+    rule(b, columns);
+    end_leaf(b);
 }
 
 static void end_heading(struct block *b) {
     int widest = text_width(b->flow.text, b->flow.size), columns = text_columns(b);
     bool underlined = b->heading <= 1 && b->flow.size;
-    wrap_flow(b);
-    if (underlined) rule(b, widest < columns ? widest : columns, ROLE_BORDER);
+    markdown_block_wrap(b);
+    if (underlined) rule(b, widest < columns ? widest : columns);
     b->gap = true;
 }
 
@@ -242,16 +199,6 @@ static bool end_table(struct block *b) {
 
 // ---- md4c's events ----
 
-static struct style current_style(const struct block *b) {
-    struct style s = b->base;
-    if (b->strong) s.attributes |= CELL_BOLD, s.role = s.role == ROLE_TEXT ? ROLE_STRONG : s.role;
-    if (b->emphasis) s.attributes |= CELL_ITALIC;
-    if (b->strike) s.attributes |= CELL_STRIKE;
-    if (b->link) s.role = ROLE_LINK, s.attributes |= CELL_UNDERLINE;
-    if (b->code) s.role = ROLE_CODE, s.ground = ROLE_CODE_GROUND;
-    return s;
-}
-
 static struct style text_style(const struct block *b) {
     struct style s = {.role = ROLE_TEXT, .ground = ROLE_GROUND};
     for (int i = 0; i < kept(b->n_containers); i++)
@@ -307,11 +254,11 @@ static void begin_item(struct block *b, const MD_BLOCK_LI_DETAIL *d) {
     bool shown = b->n_containers < MAX_CONTAINERS && fits(b, text_column(b), c.columns);
     push_container(b, c);
     b->base = text_style(b);
-    if (!shown) flow_add_text(&b->flow, style_dim, c.marker); // no room to hang it: it stands in the text
+    if (!shown) flow_add_text(&b->flow, markdown_dim, c.marker); // no room to hang it: it stands in the text
 }
 
 static void end_item(struct block *b) {
-    wrap_flow(b);
+    markdown_block_wrap(b);
     const bool nothing = b->containers[kept(b->n_containers) - 1].fresh && b->n_containers <= MAX_CONTAINERS;
     if (nothing) close_gap(b), empty_line(b, true);
     b->n_containers--;
@@ -326,9 +273,9 @@ static void begin_code(struct block *b, const MD_BLOCK_CODE_DETAIL *d) {
     b->base = (struct style){.role = ROLE_CODE, .ground = ROLE_CODE_GROUND};
 }
 
-static int enter_block(MD_BLOCKTYPE type, void *detail, void *user) {
+int markdown_block_enter(MD_BLOCKTYPE type, void *detail, void *user) {
     struct block *b = user;
-    if (type < MD_BLOCK_THEAD) wrap_flow(b); // the text of a tight list item before a list in it
+    if (type < MD_BLOCK_THEAD) markdown_block_wrap(b); // the text of a tight list item before a list in it
     if (b->n_containers == 0 && type != MD_BLOCK_OL && type != MD_BLOCK_DOC) b->markdown->ordered_next = 0;
     b->base = text_style(b);
     switch (type) {
@@ -363,7 +310,7 @@ static enum table_align alignment(const MD_BLOCK_TD_DETAIL *d) {
     return d->align == MD_ALIGN_RIGHT ? TABLE_RIGHT : d->align == MD_ALIGN_CENTER ? TABLE_CENTRE : TABLE_LEFT;
 }
 
-static int leave_block(MD_BLOCKTYPE type, void *detail, void *user) {
+int markdown_block_leave(MD_BLOCKTYPE type, void *detail, void *user) {
     struct block *b = user;
     switch (type) {
     case MD_BLOCK_QUOTE:
@@ -373,317 +320,14 @@ static int leave_block(MD_BLOCKTYPE type, void *detail, void *user) {
     case MD_BLOCK_UL:
     case MD_BLOCK_OL: end_list(b); break;
     case MD_BLOCK_LI: end_item(b); break;
-    case MD_BLOCK_HR:
-        close_gap(b);
-        rule(b, text_columns(b), ROLE_BORDER);
-        end_leaf(b);
-        break;
+    case MD_BLOCK_HR: markdown_block_rule(b, text_columns(b)); break;
     case MD_BLOCK_H: end_heading(b); break;
     case MD_BLOCK_CODE: end_code(b, ((MD_BLOCK_CODE_DETAIL *)detail)->fence_char); break;
-    case MD_BLOCK_P: wrap_flow(b); break;
+    case MD_BLOCK_P: markdown_block_wrap(b); break;
     case MD_BLOCK_TH:
     case MD_BLOCK_TD: markdown_table_end_cell(&b->table, b->flow.size, alignment(detail)); break;
     case MD_BLOCK_TABLE: return b->gave_up = !end_table(b);
     default: break;
     }
     return 0;
-}
-
-static int *span_depth(struct block *b, MD_SPANTYPE type) {
-    switch (type) {
-    case MD_SPAN_EM: return &b->emphasis;
-    case MD_SPAN_STRONG: return &b->strong;
-    case MD_SPAN_DEL: return &b->strike;
-    case MD_SPAN_CODE: return &b->code;
-    case MD_SPAN_A: return &b->link;
-    default: return &b->image;
-    }
-}
-
-// The address of a link or an image, and the definition that it came from.
-struct target {
-    const char *address;
-    size_t size;
-    struct reference *reference; // NULL: it stands in the text
-};
-
-static struct target target_of(const struct block *b, MD_SPANTYPE type, const void *detail) {
-    const MD_ATTRIBUTE *a =
-        type == MD_SPAN_A ? &((const MD_SPAN_A_DETAIL *)detail)->href : &((const MD_SPAN_IMG_DETAIL *)detail)->src;
-    const struct references *r = &b->markdown->references;
-    struct reference *reference = references_find(r, a->text, a->size);
-    if (!reference) return (struct target){a->text, a->size, NULL};
-    return (struct target){r->text + reference->content, reference->content_size, reference};
-}
-
-static bool is_note(const struct target *t) { return t->reference && t->reference->note; }
-
-static int enter_span(MD_SPANTYPE type, void *detail, void *user) {
-    struct block *b = user;
-    if (type == MD_SPAN_A || type == MD_SPAN_IMG) {
-        const struct target t = target_of(b, type, detail);
-        if (is_note(&t)) {
-            b->mark = MARK_BEGINS;
-            if (type == MD_SPAN_IMG) flow_add_text(&b->flow, current_style(b), "!"); // "so![^1]"
-            return 0;
-        }
-        if (!b->link && !b->image) b->link_start = b->flow.size;
-        if (type == MD_SPAN_IMG && !b->image)
-            flow_add_text(&b->flow, style_dim, b->markdown->ascii ? "[image] " : "▣ ");
-    }
-    ++*span_depth(b, type);
-    return 0;
-}
-
-// Whether the text of a link is its address, as people write it.
-static bool shows_address(const char *text, size_t size, const struct target *t) {
-    static const char *const left_out[] = {"", "http://", "https://", "mailto:"};
-    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
-        size_t n = strlen(left_out[i]);
-        if (t->size == n + size && !memcmp(t->address, left_out[i], n) && !memcmp(t->address + n, text, size))
-            return true;
-    }
-    return false;
-}
-
-// The address stands behind the text of a link, unless it is the text. Of an image that is in it, only its kind.
-static void add_address(struct block *b, const struct target *t) {
-    size_t shown = b->flow.size - b->link_start, size = t->size;
-    if (size == 0) return;
-    if (shown && shows_address(b->flow.text + b->link_start, shown, t)) return;
-    const char *data = size > 5 && !memcmp(t->address, "data:", 5) ? memchr(t->address, ',', size) : NULL;
-    if (data) size = (size_t)(data - t->address);
-    flow_add_text(&b->flow, style_dim, shown && b->flow.text[b->flow.size - 1] != ' ' ? " (" : "(");
-    flow_add(&b->flow, style_dim, t->address, size);
-    flow_add_text(&b->flow, style_dim, !data ? ")" : b->markdown->ascii ? ",...)" : ",…)");
-}
-
-static int leave_span(MD_SPANTYPE type, void *detail, void *user) {
-    struct block *b = user;
-    const bool leads = type == MD_SPAN_A || type == MD_SPAN_IMG;
-    const struct target t = leads ? target_of(b, type, detail) : (struct target){0};
-    if (is_note(&t)) {
-        char mark[16];
-        references_use(&b->markdown->references, t.reference, b->chunk);
-        snprintf(mark, sizeof mark, "[%d]", t.reference->number);
-        flow_add_text(&b->flow, (struct style){.role = ROLE_LINK, .ground = ROLE_GROUND}, mark);
-        b->mark = MARK_NONE;
-        return 0;
-    }
-    --*span_depth(b, type);
-    if (!leads || b->image || (type == MD_SPAN_IMG && b->link)) return 0;
-    add_address(b, &t);
-    if (t.reference) references_use(&b->markdown->references, t.reference, b->chunk);
-    return 0;
-}
-
-static void add_entity(struct block *b, const char *text, size_t size) {
-    static const struct {
-        const char *name;
-        uint32_t code;
-    } named[] = {
-        {"&amp;", '&'},       {"&lt;", '<'},    {"&gt;", '>'},       {"&quot;", '"'},
-        {"&apos;", '\''},     {"&nbsp;", 0xa0}, {"&mdash;", 0x2014}, {"&ndash;", 0x2013},
-        {"&hellip;", 0x2026}, {"&copy;", 0xa9}, {"&times;", 0xd7},
-    };
-    char bytes[4];
-    uint32_t code = 0;
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (strlen(named[i].name) == size && memcmp(named[i].name, text, size) == 0) code = named[i].code;
-    if (size > 3 && text[1] == '#') {
-        bool hexadecimal = text[2] == 'x' || text[2] == 'X';
-        code = (uint32_t)strtoul(text + (hexadecimal ? 3 : 2), NULL, hexadecimal ? 16 : 10);
-        if (code == 0) code = UTF8_REPLACEMENT;
-    }
-    if (code) flow_add(&b->flow, current_style(b), bytes, utf8_encode(code, bytes));
-    else flow_add(&b->flow, current_style(b), text, size);
-}
-
-static int add_text(MD_TEXTTYPE type, const MD_CHAR *text, MD_SIZE size, void *user) {
-    struct block *b = user;
-    if (b->mark == MARK_BEGINS) b->mark = size && *text == '^' ? MARK_HIDES : MARK_SHOWS;
-    if (b->mark == MARK_HIDES) return 0;
-    switch (type) {
-    case MD_TEXT_NULLCHAR: flow_add_text(&b->flow, current_style(b), "\xef\xbf\xbd"); break;
-    case MD_TEXT_BR:
-    case MD_TEXT_SOFTBR: flow_add_text(&b->flow, current_style(b), "\n"); break; // models mean their lines
-    case MD_TEXT_ENTITY: add_entity(b, text, size); break;
-    default: flow_add(&b->flow, current_style(b), text, size); break;
-    }
-    return 0;
-}
-
-// ---- the chunk ----
-
-static void plain(struct block *b, const char *text, size_t size) {
-    b->n_containers = b->n_lists = 0;
-    flow_clear(&b->flow);
-    flow_add(&b->flow, (struct style){.role = ROLE_TEXT, .ground = ROLE_GROUND}, text, size);
-    while (b->flow.size && b->flow.text[b->flow.size - 1] == '\n') b->flow.size--;
-    wrap_flow(b);
-}
-
-// `source` has been prepared. False: md4c or its callbacks gave up.
-static bool parse(struct block *b, const struct flow *source) {
-    static const MD_PARSER parser = {
-        .flags = MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS | MD_FLAG_PERMISSIVEURLAUTOLINKS |
-                 MD_FLAG_NOHTML,
-        .enter_block = enter_block,
-        .leave_block = leave_block,
-        .enter_span = enter_span,
-        .leave_span = leave_span,
-        .text = add_text,
-    };
-    b->markdown->chunks_laid_out++;
-    b->markdown->bytes_parsed += source->size;
-    return md_parse(source->text, (MD_SIZE)source->size, &parser, b) == 0 && !b->gave_up;
-}
-
-static void block_free(struct block *b) {
-    markdown_table_free(&b->table);
-    flow_free(&b->label);
-    flow_free(&b->flow);
-}
-
-// The definitions, and behind them this part of the source.
-static void prepare(struct flow *out, const struct markdown *m, struct markdown_prepare part) {
-    struct markdown_fence fence = {0};
-    part.references = &m->references;
-    part.formulas = !m->ascii;
-    references_add(part.references, out, m->references.text + part.from, part.to - part.from);
-    markdown_prepare(out, &part, &fence);
-}
-
-// Parses what was prepared; where that fails, text[0..size) is shown as it is.
-static void layout(struct block *b, const struct flow *source, const char *text, size_t size) {
-    const struct lines_mark start = lines_mark(&b->markdown->lines);
-    const bool gap = b->gap;
-    if (parse(b, source)) return;
-    lines_cut(&b->markdown->lines, start);
-    b->gap = gap;
-    b->last_code = (struct code){0};
-    plain(b, text, size);
-}
-
-// Whatever was made of the chunk before is forgotten.
-static struct block block_begin(struct markdown *m, const struct markdown_start *start) {
-    references_forget_users(&m->references, start->at);
-    m->ordered_next = start->ordered_next, m->ordered_delimiter = start->ordered_delimiter;
-    return (struct block){.markdown = m, .chunk = start->at};
-}
-
-// Returns what the last block of code is, when the chunk ends in it.
-static struct code layout_whole(struct markdown *m, const struct markdown_start *start, size_t end, unsigned *n_codes) {
-    struct block b = block_begin(m, start);
-    struct flow source = {0};
-    b.gap = m->lines.n_rows > 0 && !start->joined;
-    prepare(&source, m, (struct markdown_prepare){.from = start->at, .to = end, .table = start->table});
-    layout(&b, &source, m->references.text + start->at, end - start->at);
-    flow_free(&source);
-    block_free(&b);
-    *n_codes = b.n_codes;
-    return b.last_code;
-}
-
-void markdown_block(struct markdown *m, const struct markdown_start *start, size_t end) {
-    unsigned n_codes;
-    layout_whole(m, start, end, &n_codes);
-}
-
-// ---- a chunk that ends in an open fence ----
-
-static size_t count_lines(const char *text, size_t size) {
-    size_t n = size && text[size - 1] != '\n';
-    for (size_t i = 0; i < size; i++) n += text[i] == '\n';
-    return n;
-}
-
-// Lines of the fence that are complete are final when md4c too takes all `n_lines` behind `from` for its code.
-static void open_settle(struct markdown *m, const char *text, size_t size, struct markdown_open open, size_t from,
-                        const struct code *code) {
-    struct lines_mark end = lines_mark(&m->lines);
-    bool agreed = code->fence == open.fence.character && code->n_lines == count_lines(text + from, size - from) &&
-                  code->end.n_rows == end.n_rows;
-    open.done = size;
-    while (open.done > from && text[open.done - 1] != '\n') open.done--;
-    open.rows = open.done == size ? code->end : code->before_last;
-    open.state = open.done == size ? code->behind : code->last;
-    m->open = agreed && open.done > open.head ? open : (struct markdown_open){0};
-}
-
-// What precedes the code is laid out once more, for md4c to be in the same place, and thrown away: see take_final.
-static bool open_goes_on(struct markdown *m, const struct markdown_start *start, size_t end) {
-    struct markdown_open open = m->open;
-    struct block b = block_begin(m, start);
-    struct flow source = {0};
-    struct markdown_prepare code = {
-        .references = &m->references, .from = start->at + open.done, .to = end, .table = MARKDOWN_NO_TABLE};
-    lines_cut(&m->lines, open.rows);
-    prepare(&source, m,
-            (struct markdown_prepare){.from = start->at, .to = start->at + open.head, .table = start->table});
-    markdown_prepare(&source, &code, &open.fence);
-    bool same = parse(&b, &source) && b.n_codes == open.code;
-    if (same) open_settle(m, m->references.text + start->at, end - start->at, m->open, open.done, &b.last_code);
-    flow_free(&source);
-    block_free(&b);
-    return same && m->open.done;
-}
-
-void markdown_open_block(struct markdown *m, const struct markdown_start *start, size_t end,
-                         struct markdown_fence fence, size_t head) {
-    if (m->open.done && m->open.head == head && open_goes_on(m, start, end)) return;
-    struct markdown_open open = {.fence = fence, .head = head};
-    lines_cut(&m->lines, start->rows);
-    m->open = (struct markdown_open){0};
-    struct code code = layout_whole(m, start, end, &open.code);
-    open_settle(m, m->references.text + start->at, end - start->at, open, head, &code);
-}
-
-// ---- footnotes ----
-
-// As an item of an ordered list, so that its lines hang below each other.
-static void add_note(struct flow *out, int number, const char *text, size_t size) {
-    char marker[16];
-    const int columns = snprintf(marker, sizeof marker, "%d. ", number);
-    flow_add_text(out, style_dim, marker);
-    for (size_t at = 0; at < size;) {
-        const char *newline = memchr(text + at, '\n', size - at);
-        const size_t end = newline ? (size_t)(newline + 1 - text) : size;
-        for (int i = 0; at && i < columns; i++) flow_add_text(out, style_dim, " ");
-        while (out->column <= columns && at < end && text[at] == ' ') at++;
-        flow_add(out, style_dim, text + at, end - at);
-        at = end;
-    }
-    flow_add(out, style_dim, "", 1), out->size--, out->column--;
-}
-
-static void layout_note(struct markdown *m, const struct reference *note, struct flow *text, struct flow *source) {
-    struct block b = {.markdown = m, .chunk = REFERENCES_NOTE};
-    struct markdown_fence fence = {0};
-    const struct markdown_prepare part = {.references = &m->references,
-                                          .from = note->content,
-                                          .to = note->content + note->content_size,
-                                          .table = MARKDOWN_NO_TABLE,
-                                          .formulas = !m->ascii};
-    flow_clear(text), flow_clear(source);
-    markdown_prepare(text, &part, &fence);
-    references_add(part.references, source, text->text, text->size);
-    add_note(source, note->number, text->text, text->size);
-    m->ordered_next = 0;
-    layout(&b, source, m->references.text + part.from, note->content_size);
-    block_free(&b);
-}
-
-void markdown_notes(struct markdown *m) {
-    const struct reference *note = references_note(&m->references, 1);
-    struct flow text = {0}, source = {0};
-    if (note) {
-        struct block b = {.markdown = m, .gap = m->lines.n_rows > 0};
-        close_gap(&b);
-        rule(&b, m->width < NOTES_RULE ? m->width : NOTES_RULE, ROLE_BORDER);
-    }
-    for (int number = 1; (note = references_note(&m->references, number)); number++)
-        layout_note(m, note, &text, &source);
-    flow_free(&text);
-    flow_free(&source);
 }

@@ -175,7 +175,7 @@ static void test_a_fence_is_closed_as_in_the_whole_document(void **state) {
         for (size_t n = 0; n < size; n++)
             markdown_layout(&m, documents[i], n, (struct markdown_options){.width = 40, .streaming = true});
         markdown_layout(&m, documents[i], size, (struct markdown_options){.width = 40});
-        markdown_block(&whole, &(struct markdown_start){.table = MARKDOWN_NO_TABLE}, size);
+        markdown_chunk(&whole, &(struct markdown_start){.table = MARKDOWN_NO_TABLE}, size);
         char *streamed = lines_as_text(&m.lines, 40), *once = lines_as_text(&whole.lines, 40);
         assert_string_equal(streamed, once);
         assert_non_null(strstr(streamed, "\nAfter it."));
