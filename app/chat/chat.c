@@ -176,8 +176,7 @@ static void chat_read(struct chat *c, const struct session_event *event) {
     if (event->text) chat_say(c, true, "%s", event->text);
     chat_find_read(c, chat);
     if (chat != c->composing) return;
-    if (chat->conversation.unread_rows && chat->unsent) screen_set_composer(c->screen, chat->unsent);
-    else chat_draft_read(c);
+    chat_draft_read(c);
 }
 
 static void chat_deleted(struct chat *c, struct session_chat *chat) {

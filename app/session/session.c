@@ -57,7 +57,6 @@ void session_chat_free(struct session_chat *chat) {
     draft_free(&chat->edit);
     for (int i = 0; i < chat->n_answers; i++) session_start_free(chat->answers[i].start);
     free(chat->answers);
-    free(chat->unsent);
     free(chat);
 }
 

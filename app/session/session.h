@@ -59,7 +59,7 @@ struct session_chat {
     enum request_state state; // of the latest answer, or the one that ended last
     bool unread;              // for the caller: an answer ended and has not been seen
     bool reading;             // messages and draft are being read from the store
-    char *unsent;             // message to send once they are read; NULL: none
+    bool sends;               // the first message that waits is sent once they are read
     bool own_settings;        // it has not begun, but has settings that were chosen for it alone
     bool steers;              // what waits is sent although the answer before it was stopped
 

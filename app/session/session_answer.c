@@ -204,15 +204,11 @@ bool session_send_waiting(struct session *s, struct session_chat *chat) {
 
 void session_send(struct session *s, struct session_chat *chat, const char *text) {
     struct conversation *talk = &chat->conversation;
-    if (talk->unread_rows) { // it belongs behind messages that are not there yet
-        free(chat->unsent);
-        chat->unsent = xstrdup(text);
-        session_read(s, chat);
-        return;
-    }
     conversation_wait(talk, talk->waiting.count, text);
     session_save_later(chat, 0);
-    session_send_waiting(s, chat);
+    chat->sends = talk->unread_rows; // behind messages that are not there yet
+    if (chat->sends) session_read(s, chat);
+    else session_send_waiting(s, chat);
 }
 
 char *session_take_waiting(struct session_chat *chat, int place) {

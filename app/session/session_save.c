@@ -134,9 +134,8 @@ static void read_done(void *job) {
     if (chat->conversation.unread_rows) session_say(s, SESSION_READ, chat, "this chat cannot be read", &r->status);
     else if (!r->drafted) session_say(s, SESSION_READ, chat, "the draft of this chat cannot be read", &r->draft_status);
     else tell(s, SESSION_READ, chat, NULL);
-    if (chat->unsent && r->read) session_send(s, chat, chat->unsent);
-    free(chat->unsent);
-    chat->unsent = NULL;
+    if (chat->sends && r->read) session_send_waiting(s, chat);
+    chat->sends = false;
     conversation_close(&r->conversation);
     free(r);
 }

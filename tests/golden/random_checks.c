@@ -74,7 +74,7 @@ static void hold(struct random_checks *k, bool holds, const char *format, ...) {
 // ---- what is written ----
 
 static int written_in(const struct session_chat *chat) {
-    int n = chat->conversation.waiting.count + (chat->unsent != NULL);
+    int n = chat->conversation.waiting.count;
     for (int i = 0; i < chat->conversation.count; i++) n += chat->conversation.messages[i].role == MESSAGE_USER;
     return n;
 }
@@ -108,7 +108,6 @@ void random_checks_before(struct random_checks *k, const struct chat *c, const c
 static bool is_there(const struct random_checks *k, const struct session_chat *chat, const char *text) {
     const struct conversation *talk = &chat->conversation;
     const size_t size = strlen(text); // half a character may have come before Enter
-    if (chat->unsent && !strncmp(chat->unsent, text, size)) return true;
     for (int i = 0; i < talk->waiting.count; i++)
         if (!strncmp(talk->waiting.texts[i], text, size)) return true;
     for (int i = k->n_messages; i < talk->count; i++)

@@ -107,6 +107,24 @@ static void test_what_waits_outlives_the_program(void **state) {
     assert_int_equal(line(1)->count, 0);
 }
 
+// Also where the disk takes longer than a person.
+static void test_messages_wait_for_those_that_are_still_to_be_read(void **state) {
+    (void)state;
+    send(0, "one");
+    say(1, "first");
+    end(1, REQUEST_FINISHED, "");
+    close_session();
+    open_session();
+    const uint64_t requests = engine.n_requests;
+    send(1, "two");
+    send(1, "three");
+    assert_int_equal(engine.n_requests, requests);
+    settle();
+    assert_string_equal(engine.prompt, "user: one|assistant: first|user: two|");
+    assert_int_equal(line(1)->count, 1);
+    assert_string_equal(line(1)->texts[0], "three");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SESSION_TEST(test_messages_wait_for_the_answer_before_them),
@@ -115,6 +133,7 @@ int main(void) {
         SESSION_TEST(test_steering_stops_the_answer_and_goes_on_at_once),
         SESSION_TEST(test_the_answer_that_is_steered_may_wait_for_an_engine),
         SESSION_TEST(test_what_waits_outlives_the_program),
+        SESSION_TEST(test_messages_wait_for_those_that_are_still_to_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
