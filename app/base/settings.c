@@ -26,6 +26,7 @@ struct settings settings_default(void) {
                              .kv_disk = (uint64_t)4 << 30,
                              .port = 8080,
                              .read_ahead = 1,
+                             .name_chats = 1,
                              .ask_quit = 1,
                              .title = 1,
                              .bench_seconds = 15,

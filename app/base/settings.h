@@ -124,6 +124,8 @@ enum setting_place {
       "where panes stand: wide (at both sides of the chat), tall (above it) or auto")                                  \
     X(sizes, struct pane_sizes, "sizes", 0, SETTING_SIZES, "SIZES", 0, 0, IN_FILE,                                     \
       "sizes of panes, such as left=30x0 chats=0x12 (columns and rows, 0: automatic)")                                 \
+    X(name_chats, int, "name-chats", 0, SETTING_CHOICE, "off|on", 0, 0, IN_CHAT | IN_FILE,                             \
+      "have the model name a chat after its first answer, while nothing else runs")                                    \
     X(notify, int, "notify", 0, SETTING_CHOICE, NOTIFY_CHOICES, 0, 0, IN_CHAT | IN_FILE,                               \
       "notice when an answer ends in a chat that is not on the screen")                                                \
     X(title, int, "title", 0, SETTING_CHOICE, "off|on", 0, 0, IN_CHAT | IN_FILE,                                       \

@@ -207,6 +207,7 @@ static void on_session(void *context, const struct session_event *event) {
         engine_moved(c);
         break;
     case SESSION_CHANGED: engine_moved(c); break;
+    case SESSION_TITLED: break; // it is to be seen
     case SESSION_ENDED: answer_ended(c, event); break;
     case SESSION_DELETED: chat_deleted(c, event->chat); break;
     case SESSION_SAVED: chat_say(c, false, "saved again"); break;

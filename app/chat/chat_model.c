@@ -100,6 +100,7 @@ static void take_model(struct chat *c) {
     chat_limits_engine(c);
     settings_follow_model(c->p.settings, info);
     session_set_client(c->session, c->client, c->model_name);
+    session_set_titles(c->session, path ? info : NULL); // the built-in one knows confab, not chats
     session_begin_with_defaults(c->session); // chats that have begun keep their knobs
     list_take(c);
     if (c->client) engine_focus(c->client, c->current->conversation.id);

@@ -269,6 +269,7 @@ static bool talk(struct loaded_model *m, struct settings *s, struct status *st) 
     if (session) {
         p.session = session, p.chat = session_chat(session, 0);
         session_set_client(session, m->client, m->info->name);
+        session_set_titles(session, s->model ? m->info : NULL);
         printf("confab with %s; /help lists the commands\n", m->info->name);
         prompt(&p);
         while (!p.leaves) {

@@ -174,13 +174,34 @@ void conversation_set_sampling(struct conversation *c, int message, const struct
     m->dirty = true;
 }
 
-void conversation_rename(struct conversation *c, const char *title) {
+// What a chat is called by where nobody has named it. The caller frees.
+static char *first_title(const struct conversation *c) {
+    int first = 0;
+    while (first < c->count && (c->messages[first].role != MESSAGE_USER || c->messages[first].pruned)) first++;
+    return title_of(first < c->count ? c->messages[first].text : "");
+}
+
+static void set_title(struct conversation *c, char *title) {
     free(c->title);
-    c->title = title_of(title);
-    c->named = *c->title;
-    if (!c->row && !c->created) c->created = now_ms();
+    c->title = title;
     c->dirty = true;
 }
+
+void conversation_rename(struct conversation *c, const char *title) {
+    set_title(c, title_of(title));
+    c->named = *c->title;
+    if (!c->named) set_title(c, first_title(c));
+    if (!c->row && !c->created) c->created = now_ms();
+}
+
+bool conversation_has_first_title(const struct conversation *c) {
+    char *first = first_title(c);
+    const bool same = !c->named && !strcmp(c->title, first);
+    free(first);
+    return same;
+}
+
+void conversation_set_title(struct conversation *c, const char *title) { set_title(c, title_of(title)); }
 
 void conversation_wait(struct conversation *c, int place, const char *text) {
     text_list_insert(&c->waiting, place, text);

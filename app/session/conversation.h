@@ -127,7 +127,9 @@ void conversation_set_sampling(struct conversation *c, int message, const struct
 void conversation_wait(struct conversation *c, int place, const char *text);
 char *conversation_wait_no_more(struct conversation *c, int place);
 void conversation_set_settings(struct conversation *c, const struct settings *s);                     // likewise
-void conversation_rename(struct conversation *c, const char *title);
+void conversation_rename(struct conversation *c, const char *title); // "": the first words again
+bool conversation_has_first_title(const struct conversation *c); // that its first message gave it
+void conversation_set_title(struct conversation *c, const char *title); // as if that had given it this one
 void conversation_tag(struct conversation *c, const char *tags); // words, with or without '#'
 
 int conversation_last(const struct conversation *c); // the end of the path, −1 when empty

@@ -26,6 +26,13 @@ static void engine_turn(void *context, bool ready) {
     session_poll(context);
 }
 
+static uint64_t title_due(void *context) { return ((struct session *)context)->titling.due; }
+
+static void title_turn(void *context, bool ready) {
+    (void)ready;
+    session_title_turn(context);
+}
+
 static int store_fd(void *context) { return worker_fd(((struct session *)context)->worker); }
 static uint64_t store_due(void *context) { return session_save_due(context); }
 
@@ -68,6 +75,7 @@ void session_remove(struct session *s, struct session_chat *chat) {
     session_stop(s, chat);
     session_abandon_chat(s, chat, "stopped");
     if (s->ahead.conversation == chat->conversation.id) session_ahead_stop(s);
+    if (s->titling.conversation == chat->conversation.id) session_title_stop(s, false);
     if (s->client) engine_forget(s->client, chat->conversation.id, session_disk_owner(s, &chat->conversation));
     session_tell(s, &(struct session_event){.kind = SESSION_DELETED, .chat = chat});
     int index = session_index(s, chat);
@@ -210,6 +218,7 @@ struct session *session_open(const struct session_params *p, struct status *st) 
         return NULL;
     }
     loop_add(p->loop, &(struct loop_source){engine_fd, POLLIN, NULL, engine_turn, s});
+    loop_add(p->loop, &(struct loop_source){NULL, 0, title_due, title_turn, s});
     loop_add(p->loop, &(struct loop_source){store_fd, POLLIN, store_due, store_turn, s});
     struct session_chat *chat = session_new(s);
     chat->draft_known = !p->store_path;
@@ -244,6 +253,7 @@ bool session_save(struct session *s, struct status *st) { return save_all(s, CLO
 bool session_close(struct session *s, struct status *st) {
     s->p.tell = NULL;
     session_ahead_stop(s);
+    session_title_stop(s, false);
     session_abandon(s, "stopped");
     for (int i = 0; i < s->count; i++) session_stop(s, s->chats[i]);
     bool saved = save_all(s, -1, st) || status_prefix(st, "not saved");
@@ -264,6 +274,7 @@ bool session_close(struct session *s, struct status *st) {
 void session_set_client(struct session *s, struct engine_client *client, const char *model) {
     if (s->client != client) {
         session_ahead_stop(s);
+        session_title_stop(s, false);
         s->finding = 0;
         for (int i = 0; i < s->count; i++) s->chats[i]->n_asked = 0; // what another engine had cached
     }

@@ -60,6 +60,7 @@ struct session_chat {
     bool unread;              // for the caller: an answer ended and has not been seen
     bool reading;             // messages and draft are being read from the store
     bool sends;               // the first message that waits is sent once they are read
+    bool wants_title;         // of the model's
     bool own_settings;        // it has not begun, but has settings that were chosen for it alone
     bool steers;              // what waits is sent although the answer before it was stopped
 
@@ -87,6 +88,7 @@ enum session_event_kind {
     SESSION_KEPT,    // deleting failed, text says why
     SESSION_UNSAVED, // saving failed and will be retried, text says why; told once, until it works again
     SESSION_SAVED,   // saving works again
+    SESSION_TITLED,  // the model has given the chat a title
     SESSION_FOUND,   // what was searched for is found, or text says why not
     SESSION_WRITTEN, // an export is in its file, or `failed`; text says which or why not
     SESSION_IMPORTED, // chats have come from a file, of which text tells; or `failed`, and text says why
@@ -94,7 +96,7 @@ enum session_event_kind {
 
 struct session_event {
     enum session_event_kind kind;
-    struct session_chat *chat; // NULL: does not concern one
+    struct session_chat *chat; // NULL: does not concern one, such as the request for a title
     enum finish_reason reason;
     const char *text; // NULL: none
     bool failed;      // of an export or import
@@ -128,6 +130,8 @@ bool session_save(struct session *s, struct status *st); // saves everything and
 
 // client: of the engine; NULL if there is none at the moment. model: the name that answers are marked with.
 void session_set_client(struct session *s, struct engine_client *client, const char *model);
+// The model with this info is asked for titles of new chats, unless that is turned off; NULL: none is.
+void session_set_titles(struct session *s, const struct model_info *info);
 void session_hold(struct session *s, bool hold);      // while true, requests wait: another engine is coming
 void session_rest(struct session *s, uint64_t until); // the engine's events do not wake the loop before this clock_ns
 

@@ -57,6 +57,7 @@ void session_read_ahead(struct session *s, struct session_chat *chat, int parent
         !memcmp(a->text, text, size))
         return;
     session_ahead_stop(s);
+    session_title_stop(s, true);
     char *words = xstrndup(text, size);
     s->ahead = (struct session_ahead){.request = submit(s, chat, parent, words, how),
                                       .conversation = talk->id,

@@ -93,6 +93,7 @@ static void request(struct session *s, struct session_chat *chat, int first) {
         if (!a->index || a->request || answers->start || talk->messages[a->message].parent != parent) break;
         a->index = n;
     }
+    session_title_stop(s, false);
     session_tell(s, &(struct session_event){.kind = SESSION_ASKED, .chat = chat});
     struct asked asked = asked_open(talk, parent);
     struct request_params params = session_request_with(s, talk, &asked);

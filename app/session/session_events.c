@@ -219,6 +219,7 @@ static void take_end(struct session *s, struct session_chat *chat, struct sessio
     const bool goes_on = last && (event->state == REQUEST_FINISHED || chat->steers);
     session_tell(s, &(struct session_event){.kind = SESSION_ENDED, .chat = chat, .reason = event->reason});
     if (goes_on) session_send_waiting(s, chat);
+    session_title_later(s, chat);
 }
 
 // All answers of a request are refused together, one after the other: those that nobody has stopped meanwhile are asked
@@ -285,5 +286,5 @@ void session_poll(struct session *s) {
     struct session_answer *answer;
     while (s->client && engine_poll(s->client, &event))
         if (find_answer(s, &event, &chat, &answer)) take_event(s, chat, answer, &event);
-        else session_found(s, &event);
+        else session_found(s, &event), session_titled(s, &event);
 }

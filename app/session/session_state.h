@@ -1,7 +1,7 @@
 // The inside of the session, shared by session.c (chats), session_answer.c (requests), session_events.c (what comes of
 // them), session_ahead.c (what is read ahead), session_branch.c (branches), session_save.c (the store),
-// session_delete.c (what is deleted, and brought back) and session_find.c (search, export and import). Nobody else
-// includes this.
+// session_delete.c (what is deleted, and brought back), session_find.c (search, export and import) and session_title.c
+// (what the model calls chats). Nobody else includes this.
 #ifndef CONFAB_APP_SESSION_STATE_H
 #define CONFAB_APP_SESSION_STATE_H
 
@@ -19,6 +19,17 @@ struct session_ahead { // the message that is read ahead
     char *text;
 };
 
+struct session_titling { // the title that the model is asked for
+    bool able;           // by what is known of the model,
+    enum reasoning reasoning;
+    int max_tokens;
+    uint64_t due;     // clock_ns when the next chat gets one; 0: not before another answer has ended
+    uint64_t request; // 0: none
+    uint64_t conversation;
+    char text[1024]; // the answer so far
+    size_t size;
+};
+
 struct session {
     struct session_params p;
     struct engine_client *client; // NULL: there is none
@@ -34,6 +45,7 @@ struct session {
     struct session_match *matches;
     int n_matches;
     struct session_ahead ahead;
+    struct session_titling titling;
     uint64_t finding, finding_in; // request that looks something up, and its conversation; 0: none
 
     struct worker *worker;
@@ -70,6 +82,12 @@ void session_poll(struct session *s);                                    // take
 // session_ahead.c
 void session_ahead_stop(struct session *s);                              // nothing is read ahead any more
 void session_found(struct session *s, const struct engine_event *event); // of a request that is no answer's
+
+// session_title.c
+void session_title_later(struct session *s, struct session_chat *chat); // whose answer has ended
+void session_title_turn(struct session *s);
+void session_title_stop(struct session *s, bool again); // given up; again: for some seconds
+void session_titled(struct session *s, const struct engine_event *event); // of a request that is no answer's
 
 // session_branch.c
 void session_find_edit(struct session_chat *chat); // that the store had

@@ -185,6 +185,9 @@ static void test_the_title_is_the_first_line(void **state) {
     conversation_rename(&talk, "Trip");
     assert_string_equal(talk.title, "Trip");
     assert_true(talk.named);
+    conversation_rename(&talk, " ");
+    assert_string_equal(talk.title, "Tell me of Oslo");
+    assert_false(talk.named);
 }
 
 static void test_a_long_title_is_cut_at_a_character(void **state) {
