@@ -150,8 +150,16 @@ bool composer_searching(const struct composer *c) {
 }
 
 // Ends what readline is in the middle of (a search, an argument, half a key sequence), before the line is changed from
-// here.
-static void settle(void) { rl_callback_sigcleanup(); }
+// here. What is searched for may stand in place of what was written.
+static void settle(void) {
+    if (RL_ISSTATE(RL_STATE_NSEARCH)) read_bytes(the_composer, "\a", 1);
+    rl_callback_sigcleanup();
+}
+
+void composer_leave_search(struct composer *c) {
+    if (composer_searching(c)) read_bytes(c, "\a", 1);
+    settle();
+}
 
 // readline 8.2 crashes in a history search on a prefix (C-x) with a key behind it that is not bound. ESC ends searches.
 static bool breaks_search(const struct composer *c, unsigned char byte) {
@@ -298,6 +306,7 @@ void composer_rewrite(struct composer *c, const char *text) {
 
 const char *composer_take(struct composer *c) {
     bool searching = composer_searching(c);
+    if (RL_ISSTATE(RL_STATE_NSEARCH)) read_bytes(c, "\r", 1); // finds what was typed
     settle();
     if (searching) return NULL;
     if (strspn(rl_line_buffer, " \t\n") == (size_t)rl_end) return NULL;

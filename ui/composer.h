@@ -50,6 +50,7 @@ void composer_rewrite(struct composer *c, const char *text);
 bool composer_empty(const struct composer *c);
 size_t composer_size(const struct composer *c); // bytes of the message, with those of its pastes
 bool composer_searching(const struct composer *c); // readline asks for something (history search): Enter ends that
+void composer_leave_search(struct composer *c); // what was written before it is there again
 bool composer_takes_escape(const struct composer *c); // Esc is a key of readline's own: in vi mode, in a search
 // The message, added to the history; the composer is empty afterwards. NULL when there is nothing but blanks, or when
 // Enter only ended a search. Valid until the next call.

@@ -23,6 +23,7 @@ static void hand_out_about(struct screen *s, enum ui_command_id id, int number, 
     if (s->n_queue == SCREEN_QUEUE) return;
     const int token = token_cursor_token(transcript_token_cursor(s->transcript));
     const int block = screen_has_open(s, PANE_SELECT) ? transcript_block(s->transcript) : 0;
+    if (id != COMMAND_SEND && composer_searching(s->composer)) composer_leave_search(s->composer);
     s->queue[s->n_queue++] = (struct ui_command){id, number, text, message, block, token};
     s->notice.seen[0] = 0; // the same status again is news again
 }

@@ -74,7 +74,7 @@ void golden_display_read(struct golden_display *d) {
 // Length of one of confab's own sequences at p[0..n), 0 when it is none.
 static size_t own_sequence(const char *p, size_t n) {
     static const char clipboard[] = "\033]52;c;";
-    if (n > sizeof clipboard && memcmp(p, clipboard, sizeof clipboard - 1) == 0) {
+    if (n >= sizeof clipboard && memcmp(p, clipboard, sizeof clipboard - 1) == 0) {
         size_t at = sizeof clipboard - 1;
         while (at < n && p[at] && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", p[at]))
             at++;
@@ -100,6 +100,7 @@ static const struct {
              {25, true, "the cursor is hidden"},
              {1000, false, "the mouse is taken"},
              {1002, false, "the mouse is followed while it drags"},
+             {1002, false, "the mouse's moves are told"},
              {1006, false, "the mouse's coordinates are decimal"},
              {1036, false, "Esc comes for Alt"},
              {1049, false, "it shows the other screen"},

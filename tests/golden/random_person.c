@@ -173,6 +173,7 @@ static void by_palette(struct random_person *p) {
 static void message(struct random_person *p) {
     static const char *const ends[] = {"", " and more of it", " `code`", "  ", " 漢字", "\\", " https://example.org/"};
     char text[80];
+    if (random_below(&p->random, 2)) press(p, "Esc");
     snprintf(text, sizeof text, "message %d%s", ++p->messages, PICK(p, ends));
     type(p, text);
     press(p, random_below(&p->random, 12) ? "Enter" : "Alt+J");

@@ -63,6 +63,16 @@ static void die(const char *what) {
 __attribute__((visibility("default"), used)) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libreadline\n"; }
 
+static void check_bytes(struct golden_display *d) {
+    const long foreign = golden_display_foreign(d);
+    if (foreign < 0) return;
+    fprintf(stderr, "what was sent is no sequence of confab's:");
+    for (size_t i = (size_t)foreign; i < d->size && i < (size_t)foreign + 24; i++)
+        fprintf(stderr, " %02x", (unsigned char)d->sent[i]);
+    fputc('\n', stderr);
+    exit(1);
+}
+
 // ---- turns ----
 
 static void pass(struct run *r, uint64_t ms) { clock_freeze(r->now += ms * 1000000); }
@@ -124,7 +134,7 @@ static void get_up(struct run *r) {
     if (!chat_close(r->chat, &st)) die(st.text);
     r->chat = NULL;
     golden_display_read(&r->display);
-    if (golden_display_foreign(&r->display) >= 0) die("what was sent last is no sequence of confab's");
+    check_bytes(&r->display);
     if (golden_display_left(&r->display)) die(golden_display_left(&r->display));
     model_host_close(r->host);
     if (!random_checks_closed(r->checks)) exit(1);
@@ -241,7 +251,7 @@ static void next_key(struct run *r) {
     pass(r, random_below(&r->random, 50) ? random_below(&r->random, 100) : random_below(&r->random, 20000));
     if (goes_on && a->pauses) pass(r, 60), goes_on = settle(r);
     if (!goes_on) return get_up(r);
-    if (golden_display_foreign(&r->display) >= 0) die("what was sent is no sequence of confab's");
+    check_bytes(&r->display);
     golden_display_forget(&r->display);
     if (!random_checks_after(r->checks, r->chat, &r->display, progress->keys % CLOSELY == 0)) exit(1);
     progress->sent = random_checks_sent(r->checks);

@@ -260,6 +260,27 @@ static void test_search_ends_with_enter_and_sends_nothing(void **state) {
     check_taken("needle in hay");
 }
 
+static void test_what_was_written_outlives_a_search(void **state) {
+    (void)state;
+    type("needle in hay");
+    check_taken("needle in hay");
+    static const char *const searches[] = {"\022need", "\033pneed", "\033p"};
+    for (size_t i = 0; i < sizeof searches / sizeof *searches; i++) {
+        type("draft");
+        type(searches[i]);
+        assert_true(composer_searching(composer));
+        composer_leave_search(composer);
+        assert_false(composer_searching(composer));
+        check_taken("draft");
+    }
+    type("draft\033pneed");
+    composer_paste(composer, "!", 1);
+    check_taken("draft!");
+    type("draft\033pneed");
+    assert_null(composer_take(composer)); // Enter finds it
+    check_taken("needle in hay");
+}
+
 static void test_escape_by_itself_begins_no_command(void **state) {
     (void)state;
     type("draft");
@@ -474,6 +495,7 @@ int main(void) {
         TEST(test_a_long_history_is_shortened_and_a_full_disk_loses_none_of_it),
         TEST(test_a_quotation_comes_on_lines_of_its_own),
         TEST(test_search_ends_with_enter_and_sends_nothing),
+        TEST(test_what_was_written_outlives_a_search),
         TEST(test_escape_by_itself_begins_no_command),
         TEST(test_vi_mode),
         TEST(test_shows_the_mode_when_inputrc_asks),
