@@ -65,7 +65,8 @@ struct rect view_pane(struct view_frame *f, struct rect box, enum pane_id pane, 
     int digit = strlen(key) == 5 && !strncmp(key, "Alt+", 4) ? key[4] - '0' : 0; // with any other key: none is raised
     if (!title) title = panes[pane].title;
     view_box(f, box, pane, digit, title, NULL);
-    frame_hit(f, (struct rect){box.x + 1, box.y, text_width(title, strlen(title)) + 2, 1}, HIT_COMMAND,
+    const int width = text_width(title, strlen(title)) + 2;
+    frame_hit(f, (struct rect){box.x + 1, box.y, width < box.width ? width : box.width - 1, 1}, HIT_COMMAND,
               COMMAND_TOGGLE(pane));
     return view_inside(box);
 }

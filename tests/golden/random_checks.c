@@ -32,7 +32,7 @@ struct random_checks {
     char *sends;    // what is to be sent by this key; NULL: nothing
     char *draft;    // what was in the composer
     bool edits;     // that is the new text of a message
-    bool elsewhere; // a line that a search, a completion or a command takes up
+    bool elsewhere; // it is a line that a search, a completion or a command has to do with
     const struct session_chat *current;
     int n_messages;                  // of that
     struct stored *stored, *expects; // by the store as it was read last; by the chat that is being closed
@@ -97,8 +97,9 @@ void random_checks_before(struct random_checks *k, const struct chat *c, const c
     k->n_messages = c->current->conversation.count;
     k->edits = c->edits;
     const bool enter = size == 1 && *bytes == '\r';
-    const bool plain = s->n_stack == 1 && !s->completion.list.count && !composer_searching(s->composer);
-    k->elsewhere = enter && (!plain || slash_size(composer_line(s->composer, &point)));
+    const bool plain = s->n_stack == 1 && !s->completion.list.count;
+    const bool searches = composer_searching(s->composer); // it holds a line of the history
+    k->elsewhere = searches || (enter && (!plain || slash_size(composer_line(s->composer, &point))));
     if (!k->draft || !enter || !plain || k->elsewhere || k->edits) return;
     const bool doubled = !strncmp(k->draft, "//", 2);
     k->sends = chat_typed(k->draft + doubled);

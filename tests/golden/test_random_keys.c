@@ -130,6 +130,8 @@ static void sit_down(struct run *r) {
 
 static void get_up(struct run *r) {
     struct status st = {0};
+    chat_wait(r->chat); // what is being read is known
+    chat_step(r->chat, 0);
     random_checks_closing(r->checks, r->chat);
     if (!chat_close(r->chat, &st)) die(st.text);
     r->chat = NULL;
