@@ -41,5 +41,6 @@ struct refusal {
 // Returns false.
 bool refuse(struct refusal *r, int status, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+bool refuse_within(struct refusal *r, const char *name); // a field of `name` was; returns false
 
 #endif

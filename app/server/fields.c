@@ -5,10 +5,19 @@
 #include <stdio.h>
 
 #include "engine/base/status.h"
+#include "engine/base/utf8.h"
 
 #define MOST_STOPS 16
 
 enum { BAD_REQUEST = 400 };
+
+// Cut at a character: clients name fields, too.
+static void set_field(struct refusal *r, const char *text) {
+    size_t size = strlen(text), room = sizeof r->field - 1;
+    if (size > room) size = room - utf8_incomplete(text, room);
+    memcpy(r->field, text, size);
+    r->field[size] = 0;
+}
 
 bool refuse(struct refusal *r, int status, const char *field, const char *format, ...) {
     va_list arguments;
@@ -20,7 +29,16 @@ bool refuse(struct refusal *r, int status, const char *field, const char *format
     va_end(arguments);
     status_fail(&clean, STATUS_USAGE, "%s%s%.400s", field ? field : "", field ? ": " : "", text);
     snprintf(r->text, sizeof r->text, "%s", clean.text);
-    snprintf(r->field, sizeof r->field, "%s", field ? field : "");
+    set_field(r, field ? field : "");
+    return false;
+}
+
+bool refuse_within(struct refusal *r, const char *name) {
+    const struct refusal inner = *r;
+    char *field = xasprintf("%s.%s", name, inner.field);
+    refuse(r, inner.status, NULL, "%s.%s", name, inner.text);
+    set_field(r, field);
+    free(field);
     return false;
 }
 
@@ -142,15 +160,6 @@ bool fields_read(const json_t *object, const struct field *table, bool strict, s
         if (f && !read_field(value, f, a, r)) return false;
     }
     return true;
-}
-
-bool refuse_within(struct refusal *r, const char *name) {
-    struct refusal inner = *r;
-    char field[sizeof r->field];
-    snprintf(field, sizeof field, "%s.%.60s", name, inner.field);
-    refuse(r, inner.status, NULL, "%s.%s", name, inner.text);
-    snprintf(r->field, sizeof r->field, "%s", field);
-    return false;
 }
 
 bool fields_read_within(const json_t *value, const char *name, const struct field *table, bool strict, struct ask *a,

@@ -19,13 +19,14 @@ enum field_kind {
     FIELD_REFUSED, // unless it is nothing: null, false, "", "none", an empty list or object
 };
 
+typedef bool field_reader(const json_t *value, const char *name, struct ask *a, struct refusal *r);
+
 struct field {
     const char *name;
     enum field_kind kind;
     double low, high;
     size_t place;
-    bool (*read)(const json_t *value, const char *name, struct ask *a,
-                 struct refusal *r); // names the field in what it refuses
+    field_reader *read; // names the field in what it refuses
 };
 
 // The table ends with a row without a name. Members that are null count as missing. Unknown ones are refused if
@@ -35,14 +36,12 @@ bool fields_read(const json_t *object, const struct field *table, bool strict, s
 // Of a member that is an object itself; what is refused is named with it: "options.seed".
 bool fields_read_within(const json_t *value, const char *name, const struct field *table, bool strict, struct ask *a,
                         struct refusal *r);
-bool refuse_within(struct refusal *r, const char *name); // puts it before what was refused; returns false
 
 // ---- readers of fields that several APIs have ----
 
-bool field_stops(const json_t *value, const char *name, struct ask *a, struct refusal *r); // a text or a list of texts
-bool field_messages(const json_t *value, const char *name, struct ask *a, struct refusal *r); // of a chat
-bool field_system(const json_t *value, const char *name, struct ask *a,
-                  struct refusal *r); // a text, or a list of parts
-bool field_effort(const json_t *value, const char *name, struct ask *a, struct refusal *r); // of reasoning
+field_reader field_stops;    // a text or a list of texts
+field_reader field_messages; // of a chat
+field_reader field_system;   // a text, or a list of parts
+field_reader field_effort;   // of reasoning
 
 #endif

@@ -23,6 +23,7 @@ struct http {
     struct MHD_Daemon *daemon;
     int listen_fd, fd;
     struct peer *peers;
+    size_t body_bytes; // of all requests
 };
 
 struct peer { // a connection
@@ -39,8 +40,7 @@ struct http_state {
     struct exchange exchange;
     struct peer *peer;
     struct bytes body;
-    bool complete; // the request is
-    bool too_large;
+    bool complete;                 // the request is
     struct MHD_Response *response; // NULL: none yet
     int status;
     struct bytes out; // of a stream
@@ -177,16 +177,20 @@ static enum MHD_Result begin_request(struct peer *p, const char *path, const cha
 }
 
 static void take_body(struct http_state *s, const char *data, size_t size) {
-    s->too_large |= s->body.size + size > HTTP_BODY_BYTES;
-    if (!s->too_large) bytes_add(&s->body, data, size);
+    struct http *h = s->peer->http;
+    if (s->body.size + size > HTTP_BODY_BYTES) s->exchange.body_status = 413;
+    else if (h->body_bytes + size > HTTP_BODIES_BYTES) s->exchange.body_status = 503;
+    if (s->exchange.body_status) return;
+    h->body_bytes += size;
+    bytes_add(&s->body, data, size);
 }
 
 static void handle(struct http_state *s) {
     const struct http_params *params = &s->peer->http->params;
+    s->exchange.size = s->body.size;
     bytes_add(&s->body, "", 1);
-    s->complete = true;
     s->exchange.body = s->body.data;
-    s->exchange.size = s->too_large ? HTTP_BODY_BYTES + 1 : s->body.size - 1;
+    s->complete = true;
     params->handle(params->context, &s->exchange);
     if (!s->response && s->peer->left) tell_gone(s);
 }
@@ -216,6 +220,7 @@ static void on_completed(void *context, struct MHD_Connection *c, void **state, 
     (void)context, (void)c, (void)code;
     if (!s) return;
     tell_gone(s);
+    s->peer->http->body_bytes -= s->body.size - s->complete; // its NUL is none
     if (s->response) MHD_destroy_response(s->response);
     s->peer->state = NULL;
     set_deadline(s->peer);

@@ -16,14 +16,16 @@
 
 #define HTTP_HEADER_BYTES (32u << 10)
 #define HTTP_BODY_BYTES   (4u << 20)
-#define HTTP_UNREAD_BYTES (1u << 20) // of a stream that a client is slow to read
-#define HTTP_CONNECTIONS  256
+#define HTTP_BODIES_BYTES (64u << 20) // of all requests
+#define HTTP_UNREAD_BYTES (1u << 20)  // of a stream that a client is slow to read
+#define HTTP_CONNECTIONS  768
 #define HTTP_SECONDS      30 // until a request is complete, and between two reads of a reply
 
 struct exchange {
     const char *method, *path; // of the request, without its query
     const char *body;          // NUL-terminated
     size_t size;
+    int body_status; // of HTTP, why there is none: 413 or, where that of all requests is too much, 503; 0: it is there
     const char *origin;        // that may read the reply, set by `admit`; NULL: none is named
     void *owner;               // of whoever replies later; NULL: nobody
     void (*gone)(void *owner); // called, if the client leaves before that, when x is about to be no longer valid

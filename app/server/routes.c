@@ -6,10 +6,9 @@
 
 json_t *route_parse(const struct exchange *x, struct refusal *r) {
     json_error_t error;
-    if (x->size > HTTP_BODY_BYTES) {
-        refuse(r, 413, NULL, "the request is too large (maximum %u bytes)", HTTP_BODY_BYTES);
-        return NULL;
-    }
+    if (x->body_status == 413) refuse(r, 413, NULL, "the request is too large (maximum %u bytes)", HTTP_BODY_BYTES);
+    else if (x->body_status) refuse(r, x->body_status, NULL, "too many large requests are waiting");
+    if (x->body_status) return NULL;
     json_t *object = json_loadb(x->body, x->size, JSON_REJECT_DUPLICATES, &error);
     if (!object) refuse(r, 400, NULL, "not JSON: %.200s (line %d, column %d)", error.text, error.line, error.column);
     else if (!json_is_object(object)) refuse(r, 400, NULL, "not a JSON object");

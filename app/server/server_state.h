@@ -144,8 +144,7 @@ json_t *openai_usage(const struct generation *g);
 const char *openai_reason(const struct generated *answer);
 json_t *openai_error(const struct refusal *r);
 void openai_write_end(struct generation *g, json_t *last); // takes the chunk with the usage
-bool openai_stream_options(const json_t *value, const char *name, struct ask *a, struct refusal *r);
-bool openai_response_format(const json_t *value, const char *name, struct ask *a, struct refusal *r);
+field_reader openai_stream_options, openai_response_format;
 json_t *openai_model(const char *name, int64_t created);
 
 extern const struct reply_form openai_chat, openai_completions, openai_responses;

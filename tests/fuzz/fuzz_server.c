@@ -54,6 +54,12 @@ static const char *const seeds[] = {
     "6{\"model\":\"guide\",\"name\":\"guide:latest\"}",
     "7{\"content\":\"Hello world\",\"parse_special\":true}",
     "8{\"tokens\":[1,2,3,70,71]}",
+    "0{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"response_format\":{\"type\":\"json_schema\",\"json_"
+    "schema\":{\"name\":"
+    "\"x\",\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":[1,\"b\"]}},\"required\":[\"a\"]}}},"
+    "\"€€€€€€€€€€€€€€€€€€€€€€€€€€"
+    "€€€€€€€€€€€€€€€€€€€€\":1}",
+    "1{\"prompt\":\"a\",\"guided_regex\":\"[a-z]{2,3}|x+\"}",
     HEAD("GET", "/v1/models", "") HEAD("GET", "/metrics", "Connection: close\r\n"),
     HEAD("GET", "/v1/models/guide", "Origin: http://localhost\r\nAuthorization: Bearer x\r\n"),
     HEAD("OPTIONS", "/api/chat", "Origin: http://localhost\r\nAccess-Control-Request-Headers: a\r\n"),

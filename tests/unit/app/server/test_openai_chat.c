@@ -175,12 +175,30 @@ static void test_wrong_values_are_refused_by_name(void **state) {
     assert_int_equal(engine.n_requests, 0);
 }
 
+static void test_long_names_of_fields_are_cut(void **state) {
+    (void)state;
+    char name[600] = "";
+    for (int i = 0; i < 150; i++) strcat(name, "\xe2\x82\xac"); // cut between its bytes it would be no text
+    for (int shift = 0; shift < 3; shift++) {
+        char *body = xasprintf("{" HELLO ",\"%.*s%s\":1,\"stream_options\":{}}", shift, "ab", name);
+        char *inner = xasprintf("{" HELLO ",\"stream_options\":{\"%.*s%s\":1}}", shift, "ab", name);
+        const char *const bodies[] = {body, inner};
+        for (int i = 0; i < 2; i++) {
+            int fd = post(CHAT, bodies[i]);
+            const char *reply = hear(fd, NULL);
+            assert_int_equal(status_of(reply), 400);
+            json_decref(json_of(reply));
+            close(fd);
+        }
+        free(body), free(inner);
+    }
+}
+
 static void test_answers_are_held_to_a_form(void **state) {
     (void)state;
     static const char *const forms[] = {
         "\"response_format\":{\"type\":\"json_object\"}",
-        "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,\"schema\":"
-        "{\"type\":\"integer\"}}}",
+        "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"strict\":true,\"schema\":{}}}",
         "\"guided_json\":{\"type\":\"integer\"}",
         "\"guided_json\":\"{\\\"type\\\":\\\"integer\\\"}\"",
         "\"guided_regex\":\"[0-9]+\"",
@@ -266,6 +284,7 @@ int main(void) {
         WITH_SERVER(test_several_answers),
         WITH_SERVER(test_logprobs),
         WITH_SERVER(test_wrong_values_are_refused_by_name),
+        WITH_SERVER(test_long_names_of_fields_are_cut),
         WITH_SERVER(test_answers_are_held_to_a_form),
         WITH_SERVER(test_null_is_as_if_missing),
         WITH_SERVER(test_a_seed_of_0_is_a_seed),

@@ -238,6 +238,31 @@ static void test_chunks_are_limited_too(void **state) {
     close(fd);
 }
 
+static void test_the_bodies_of_all_requests_are_limited(void **state) {
+    (void)state;
+    enum { CLIENTS = HTTP_BODIES_BYTES / HTTP_BODY_BYTES + 1 };
+    char *body = xcalloc(1, HTTP_BODY_BYTES + 1), *head;
+    int fds[CLIENTS];
+    memset(body, ' ', HTTP_BODY_BYTES);
+    head = xasprintf("POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %u\r\n\r\n", HTTP_BODY_BYTES);
+    body[HTTP_BODY_BYTES - 10] = 0; // nobody's request is complete
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = dial();
+        say(fds[i], head);
+        say(fds[i], body);
+    }
+    turn(5);
+    say(fds[CLIENTS - 1], "          ");
+    assert_int_equal(status_of(hear(fds[CLIENTS - 1], "\r\n\r\n")), 503);
+    assert_says(heard, "Retry-After: 1");
+    for (int i = 0; i < CLIENTS; i++) close(fds[i]);
+    turn(20);
+    int fd = post(CHAT, ASK); // there is room again
+    assert_int_equal(engine.n_requests, 1);
+    close(fd);
+    free(body), free(head);
+}
+
 static void test_too_many_requests_are_told_to_come_again(void **state) {
     (void)state;
     int fds[9];
@@ -288,6 +313,7 @@ int main(void) {
         WITH_SERVER(test_slow_requests_end),
         WITH_SERVER(test_requests_are_limited_in_size),
         WITH_SERVER(test_chunks_are_limited_too),
+        WITH_SERVER(test_the_bodies_of_all_requests_are_limited),
         WITH_SERVER(test_too_many_requests_are_told_to_come_again),
         WITH_SERVER(test_a_connection_serves_several_requests),
         WITH_SERVER(test_a_port_that_is_taken),
