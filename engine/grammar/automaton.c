@@ -97,6 +97,10 @@ static bool eliminate(struct elimination *x, struct status *st) {
     x->a->start_spaced = id_of(x, raw->starts[raw->rules->spaced], true);
     while (x->n_wanted)
         if (!take_over(x, x->wanted[--x->n_wanted], st)) return false;
+    for (uint32_t i = 0; i < raw->n_states; i++) {
+        const uint32_t id = x->ids[i], twin = x->ids[raw->twins[i]];
+        if (id != RAW_NONE) x->a->states[id].twin = twin != RAW_NONE ? twin : id;
+    }
     return true;
 }
 

@@ -12,7 +12,8 @@
 
 enum {
     AUTOMATON_MOST_STATES = 1 << 18,
-    AUTOMATON_MOST_EDGES = 1 << 20,
+    AUTOMATON_MOST_EDGES = 1 << 19,
+    AUTOMATON_TWINS = 32,
     AUTOMATON_END = 0 // every state that ends a rule and goes on nowhere is this one
 };
 
@@ -25,6 +26,9 @@ struct automaton_edge {
 struct automaton_state {
     uint32_t first; // edge
     uint32_t n;
+    // The same state of a later repetition where many are left: the next AUTOMATON_TWINS of them go on in the same way.
+    // Itself where few are.
+    uint32_t twin;
     bool ends; // the rule may be over here
 };
 

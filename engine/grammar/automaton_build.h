@@ -19,6 +19,7 @@ struct raw_edge {
 struct raw {
     const struct rules *rules;
     uint32_t *first; // edge, by state
+    uint32_t *twins; // by state, as of struct automaton_state
     struct raw_edge *edges;
     uint32_t n_states, n_edges, states_capacity, edges_capacity;
     uint32_t *starts, *ends; // states, by rule

@@ -16,8 +16,10 @@ static uint32_t add_state(struct raw *raw) {
     if (raw->n_states == raw->states_capacity) {
         raw->states_capacity = raw->states_capacity ? 2 * raw->states_capacity : 256;
         raw->first = xrealloc(raw->first, raw->states_capacity * sizeof *raw->first);
+        raw->twins = xrealloc(raw->twins, raw->states_capacity * sizeof *raw->twins);
     }
     raw->first[raw->n_states] = RAW_NONE;
+    raw->twins[raw->n_states] = raw->n_states;
     return raw->n_states++;
 }
 
@@ -133,25 +135,36 @@ static void add_sequence(struct raw *raw, const struct expression *const *items,
     }
 }
 
+// States from `begin` on are those of n repetitions, which all have as many: all but the last ones have twins there.
+static void set_twins(struct raw *raw, uint32_t begin, int n) {
+    if (n <= AUTOMATON_TWINS || is_full(raw)) return;
+    const uint32_t size = (raw->n_states - begin) / (uint32_t)n, later = (uint32_t)(n - AUTOMATON_TWINS) * size;
+    for (uint32_t i = 0; i < later; i++) raw->twins[begin + i] = begin + later + i % size;
+}
+
 static void add_repeat(struct raw *raw, const struct expression *e, uint32_t from, uint32_t to) {
     const struct expression *item = e->items[0];
+    uint32_t begin = raw->n_states;
     for (int i = 0; i < e->least && !is_full(raw); i++) {
         const uint32_t next = add_state(raw);
         add(raw, item, from, next);
         from = next;
     }
+    set_twins(raw, begin, e->least);
     if (e->most == RULES_UNLIMITED) {
         const uint32_t loop = add_state(raw);
         add_empty(raw, from, loop);
         add(raw, item, loop, loop);
         from = loop;
     }
+    begin = raw->n_states;
     for (int i = e->least; i < e->most && !is_full(raw); i++) {
         const uint32_t next = add_state(raw);
         add_empty(raw, from, to);
         add(raw, item, from, next);
         from = next;
     }
+    set_twins(raw, begin, e->most - e->least);
     add_empty(raw, from, to);
 }
 
@@ -247,6 +260,7 @@ bool raw_build(struct raw *raw, const struct rules *r, struct status *st) {
 
 void raw_free(struct raw *raw) {
     free(raw->first);
+    free(raw->twins);
     free(raw->edges);
     free(raw->starts);
     free(raw->ends);

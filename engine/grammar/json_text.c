@@ -37,22 +37,57 @@ static const char *escape_of(uint32_t code) {
     return NULL;
 }
 
-const struct expression *json_text_character(struct rules *r, const struct code_set *set) {
-    static const struct code_range ranges[] = {{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, CODE_LAST}};
-    const struct code_set unescaped = {(struct code_range *)ranges, 3, 3};
-    struct code_set plain = code_set_common(&r->arena, set, &unescaped);
-    struct expression_list list = {0};
-    expression_list_add(r, &list, expression_set(r, &plain));
+// The characters of a set that are spelled with an escape.
+static void add_escaped(struct rules *r, const struct code_set *set, struct expression_list *list) {
+    struct expression_list texts = {0};
     for (int i = 0; i < ESCAPES; i++)
         if (set_has(set, (uint8_t)escapes[i].code))
-            expression_list_add(r, &list, expression_literal(r, escapes[i].escape));
+            expression_list_add(r, &texts, expression_literal(r, escapes[i].escape));
     for (uint32_t code = 1; code < 0x20; code++) {
         char text[8];
         if (!set_has(set, code) || escape_of(code)) continue;
         for (int upper = 0; upper <= (code % 16 > 9); upper++) {
             snprintf(text, sizeof text, upper ? "\\u00%02X" : "\\u00%02x", code);
-            expression_list_add(r, &list, expression_literal(r, text));
+            expression_list_add(r, &texts, expression_literal(r, text));
         }
+    }
+    expression_list_add(r, list, expression_choice(r, &texts));
+}
+
+static const struct code_range usual[] = {{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, 0x7F}};
+static const struct code_range unusual[] = {{1, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x80, CODE_LAST}};
+static const struct code_set usual_set = {(struct code_range *)usual, 3, 3},
+                             unusual_set = {(struct code_range *)unusual, 4, 4};
+
+static void add_character(struct rules *r, const struct code_set *set, struct expression_list *list) {
+    static const struct code_range above[] = {{0x80, CODE_LAST}};
+    const struct code_set above_set = {(struct code_range *)above, 1, 1},
+                          high = code_set_common(&r->arena, set, &above_set);
+    expression_list_add(r, list, expression_set(r, &high));
+    add_escaped(r, set, list);
+}
+
+// Most sets have all unusual characters, which are a rule of their own then.
+static bool has_unusual(struct rules *r, const struct code_set *set) {
+    const struct code_set common = code_set_common(&r->arena, set, &unusual_set);
+    return common.count == unusual_set.count && !memcmp(common.ranges, unusual, sizeof unusual);
+}
+
+const struct expression *json_text_character(struct rules *r, const struct code_set *set) {
+    struct expression_list list = {0};
+    const struct code_set plain = code_set_common(&r->arena, set, &usual_set);
+    expression_list_add(r, &list, expression_set(r, &plain));
+    if (!has_unusual(r, set)) add_character(r, set, &list);
+    else {
+        if (!r->unusual) {
+            struct expression_list all = {0};
+            const int rule = rules_add(r, span_of("character"), NULL);
+            if (rule < 0) return expression_nothing(r); // there are too many rules: others will say so
+            add_character(r, set, &all);
+            r->rules[rule].body = expression_choice(r, &all);
+            r->unusual = rule + 1;
+        }
+        expression_list_add(r, &list, expression_rule(r, r->unusual - 1));
     }
     return expression_choice(r, &list);
 }

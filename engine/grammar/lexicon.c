@@ -31,11 +31,36 @@ static int plain_characters(struct span text) {
     return n <= LEXICON_PLAIN ? n : 0;
 }
 
-static int compare(const void *a, const void *b, void *context) {
-    const struct lexicon *l = context;
-    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    const int order = span_compare(l->texts[x], l->texts[y]);
-    return order ? order : x < y ? -1 : x > y;
+// A token with its first bytes as a number, which mostly decides.
+struct entry {
+    uint64_t first;
+    struct span text;
+    int32_t id;
+};
+
+static uint64_t first_bytes(struct span text) {
+    uint64_t first = 0;
+    for (size_t i = 0; i < 8; i++) first = first << 8 | (i < text.size ? (uint8_t)text.data[i] : 0);
+    return first;
+}
+
+static int by_text(const void *a, const void *b) {
+    const struct entry *x = a, *y = b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    const int order = span_compare(x->text, y->text);
+    return order ? order : x->id < y->id ? -1 : x->id > y->id;
+}
+
+// The tokens that have a text, sorted; returns how many.
+static uint32_t sort(const struct lexicon *l, int32_t *out) {
+    struct entry *entries = xmalloc(((size_t)l->n_tokens + 1) * sizeof *entries);
+    uint32_t n = 0;
+    for (int i = 0; i < l->n_tokens; i++)
+        if (l->texts[i].size) entries[n++] = (struct entry){first_bytes(l->texts[i]), l->texts[i], i};
+    if (n) qsort(entries, n, sizeof *entries, by_text);
+    for (uint32_t i = 0; i < n; i++) out[i] = entries[i].id;
+    free(entries);
+    return n;
 }
 
 static size_t common_bytes(struct span a, struct span b) {
@@ -90,11 +115,11 @@ static void copy_texts(struct counted *c, const struct span *texts, int n) {
 }
 
 static void fill_plain(struct lexicon *l, const uint8_t *characters) {
-    for (int k = 0; k <= LEXICON_PLAIN; k++) {
-        l->plain[k] = xcalloc((size_t)l->n_words, sizeof **l->plain);
-        for (int i = 0; i < l->n_tokens; i++)
-            if (characters[i] && characters[i] <= k) l->plain[k][i / 32] |= 1u << i % 32;
-    }
+    for (int k = 0; k <= LEXICON_PLAIN; k++) l->plain[k] = xcalloc((size_t)l->n_words, sizeof **l->plain);
+    for (int i = 0; i < l->n_tokens; i++)
+        if (characters[i]) l->plain[characters[i]][i / 32] |= 1u << i % 32;
+    for (int k = 1; k <= LEXICON_PLAIN; k++)
+        for (int i = 0; i < l->n_words; i++) l->plain[k][i] |= l->plain[k - 1][i];
 }
 
 struct lexicon *lexicon_open(const struct span *texts, int n) {
@@ -105,10 +130,8 @@ struct lexicon *lexicon_open(const struct span *texts, int n) {
     copy_texts(c, texts, n);
     int32_t *all = xmalloc(((size_t)n + 1) * sizeof *all), *rest = xmalloc(((size_t)n + 1) * sizeof *rest);
     uint8_t *characters = xcalloc((size_t)n + 1, 1);
-    uint32_t n_all = 0, n_rest = 0;
-    for (int i = 0; i < n; i++)
-        if (l->texts[i].size) all[n_all++] = i;
-    if (n_all) qsort_r(all, n_all, sizeof *all, compare, l);
+    uint32_t n_rest = 0;
+    const uint32_t n_all = sort(l, all);
     for (uint32_t i = 0; i < n_all; i++) {
         characters[all[i]] = (uint8_t)plain_characters(l->texts[all[i]]);
         if (!characters[all[i]]) rest[n_rest++] = all[i];

@@ -31,6 +31,7 @@ void machine_drop(struct machine *m) {
     pthread_mutex_destroy(&m->lock);
     free(m->path);
     free(m->tasks);
+    free(m->states);
     free(m);
 }
 
@@ -112,26 +113,6 @@ static void read_byte(struct machine *m, struct readings *r, uint8_t byte) {
     machine_work(m, 1 + n);
 }
 
-struct states { // scratch: of frames, from the top down
-    uint32_t *states, n, capacity;
-};
-
-static void note_state(struct states *s, uint32_t state) {
-    if (s->n == s->capacity) {
-        s->capacity = s->capacity ? 2 * s->capacity : 64;
-        s->states = xrealloc(s->states, s->capacity * sizeof *s->states);
-    }
-    s->states[s->n++] = state;
-}
-
-// The same frame, from `bottom` up, on another one.
-static uint32_t frame_on(struct machine *m, struct states *s, uint32_t frame, uint32_t bottom, uint32_t other) {
-    s->n = 0;
-    for (; frame != bottom; frame = m->frames[frame].below) note_state(s, m->frames[frame].state);
-    while (s->n) other = frame_push(m, s->states[--s->n], other);
-    return other;
-}
-
 static uint32_t common_frame(const struct machine *m, uint32_t a, uint32_t b) {
     while (a != b) {
         if (m->frames[a].depth >= m->frames[b].depth) a = m->frames[a].below;
@@ -140,22 +121,15 @@ static uint32_t common_frame(const struct machine *m, uint32_t a, uint32_t b) {
     return a;
 }
 
-static int by_state(const void *a, const void *b) {
-    const struct place_item *x = a, *y = b;
-    if (x->state != y->state) return x->state < y->state ? -1 : 1;
-    return x->frame < y->frame ? -1 : x->frame > y->frame;
-}
-
 // All readings as one position: what their frames have in common is its frame.
 static struct position join(struct machine *m, const struct readings *r) {
-    struct states scratch = {0};
     struct place_item items[PLACE_MOST_ITEMS];
     uint32_t n = 0, common = 0;
     for (uint32_t i = 0; i < r->n; i++) {
         const struct place place = m->places[r->at[i].place];
         for (uint32_t k = 0; k < place.n && n < PLACE_MOST_ITEMS; k++) {
             const struct place_item item = m->items[place.first + k];
-            const uint32_t whole = frame_on(m, &scratch, item.frame, 0, r->at[i].frame);
+            const uint32_t whole = frame_on(m, item.frame, 0, r->at[i].frame, false);
             items[n] = place_settled(m, item.state, whole);
             common = n ? common_frame(m, common, items[n].frame) : items[n].frame;
             n++;
@@ -164,13 +138,8 @@ static struct position join(struct machine *m, const struct readings *r) {
             status_fail(&m->failed, STATUS_LIMIT, "the grammar is too ambiguous (maximum %d ways at once)",
                         PLACE_MOST_ITEMS);
     }
-    for (uint32_t i = 0; i < n; i++) items[i].frame = frame_on(m, &scratch, items[i].frame, common, 0);
-    free(scratch.states);
-    qsort(items, n, sizeof *items, by_state);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (!i || by_state(&items[i - 1], &items[i])) items[kept++] = items[i];
-    return (struct position){.place = place_of(m, items, kept), .frame = common};
+    for (uint32_t i = 0; i < n; i++) items[i].frame = frame_on(m, items[i].frame, common, 0, false);
+    return (struct position){.place = place_of(m, items, place_sort(items, n)), .frame = common};
 }
 
 bool machine_advance(struct machine *m, struct position *at, struct span text, bool *fits, struct status *st) {

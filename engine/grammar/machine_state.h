@@ -12,6 +12,9 @@ enum {
     PLACE_MOST_ITEMS = 4096,
     MACHINE_MOST_THREADS = 256
 };
+enum { PLAIN_UNKNOWN = 0 };                  // not needed yet
+#define PLAIN_NONE          UINT32_MAX       // none leads on
+#define PLAIN_SOME          (UINT32_MAX - 1) // some do, or to several places
 #define MACHINE_MOST_PLACES (1u << 16)
 #define MACHINE_MOST_FRAMES (1u << 20)
 #define MACHINE_MOST_MASKS  (64u << 20) // bytes; then they are found out again
@@ -40,6 +43,8 @@ struct place {
     bool known;        // the rest of this, and where bytes lead
     bool ends;         // the bottom can be reached from it without another byte
     bool goes_on;      // some byte leads on
+    uint32_t twin;     // the place whose mask it has; PLACE_DEAD: not needed yet
+    uint32_t plain;    // the place to which all plain characters lead, or one of the below
     struct mask *mask; // NULL: not needed yet
 };
 
@@ -83,6 +88,8 @@ struct machine {
     uint32_t *path; // of a walk: a place a byte, [longest + 1]
     struct walk_task *tasks;
     uint32_t n_tasks, tasks_capacity;
+    uint32_t *states; // of a frame, from the top down
+    uint32_t n_states, states_capacity;
 };
 
 // ---- place.c ----
@@ -99,6 +106,11 @@ uint32_t place_of(struct machine *m, struct place_item *items, uint32_t n);
 // Where a frame goes on, its bottom right below.
 uint32_t place_behind(struct machine *m, uint32_t frame);
 void place_know(struct machine *m, uint32_t place);
+// The same frame, from `bottom` up, on another one; `twins`: of twins of its states.
+uint32_t frame_on(struct machine *m, uint32_t frame, uint32_t bottom, uint32_t other, bool twins);
+// Sorts items, drops those that are there twice; returns how many are left.
+uint32_t place_sort(struct place_item *items, uint32_t n);
+uint32_t place_twin(struct machine *m, uint32_t place);
 
 static inline bool place_ends(struct machine *m, uint32_t place) {
     if (!m->places[place].known) place_know(m, place);

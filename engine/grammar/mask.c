@@ -63,21 +63,6 @@ static void walk(struct machine *m, const struct lexicon_tree *tree, const struc
 
 // ---- plain tokens ----
 
-enum { PLAIN_PLACES = 4 };
-
-struct place_set {
-    uint32_t places[PLAIN_PLACES];
-    uint32_t n;
-};
-
-static bool add_place(struct place_set *s, uint32_t place) {
-    for (uint32_t i = 0; i < s->n; i++)
-        if (s->places[i] == place) return true;
-    if (s->n == PLAIN_PLACES) return false;
-    s->places[s->n++] = place;
-    return true;
-}
-
 // How the characters above 0x7F are encoded: by the ranges of the first two bytes, and how many any others follow.
 static const struct {
     uint8_t low, high, second_low, second_high, others;
@@ -85,59 +70,58 @@ static const struct {
                  {0xed, 0xed, 0x80, 0x9f, 1}, {0xee, 0xef, 0x80, 0xbf, 1}, {0xf0, 0xf0, 0x90, 0xbf, 2},
                  {0xf1, 0xf3, 0x80, 0xbf, 2}, {0xf4, 0xf4, 0x80, 0x8f, 2}};
 
-// Where any byte of a range leads from any place of a set; false where some lead nowhere, or there are too many.
-static bool step_all(struct machine *m, const struct place_set *from, uint8_t low, uint8_t high, struct place_set *to) {
+// The one place where all bytes of a range lead from a place; PLACE_DEAD: some lead nowhere, or elsewhere.
+static uint32_t step_all(struct machine *m, uint32_t from, uint8_t low, uint8_t high) {
     const uint8_t *classes = m->automaton->classes;
-    for (uint32_t i = 0; i < from->n; i++) {
-        for (int b = low; b <= high; b++) {
-            if (b > low && classes[b] == classes[b - 1]) continue;
-            const uint32_t next = place_next(m, from->places[i], (uint8_t)b);
-            if (next == PLACE_DEAD || !add_place(to, next)) return false;
-        }
-    }
-    return true;
+    const uint32_t to = place_next(m, from, low);
+    for (int b = low + 1; b <= high; b++)
+        if (classes[b] != classes[b - 1] && place_next(m, from, (uint8_t)b) != to) return PLACE_DEAD;
+    return to;
 }
 
-static bool step_plain(struct machine *m, const struct place_set *from, struct place_set *to) {
-    *to = (struct place_set){0};
-    if (!step_all(m, from, 0x20, '"' - 1, to) || !step_all(m, from, '"' + 1, '\\' - 1, to) ||
-        !step_all(m, from, '\\' + 1, 0x7e, to))
-        return false;
+// The one place to which all plain characters lead; PLACE_DEAD: there is none.
+static uint32_t step_plain(struct machine *m, uint32_t from) {
+    const uint32_t to = step_all(m, from, 0x20, '"' - 1);
+    if (to == PLACE_DEAD || step_all(m, from, '"' + 1, '\\' - 1) != to || step_all(m, from, '\\' + 1, 0x7e) != to)
+        return PLACE_DEAD;
     for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++) {
-        struct place_set sets[2] = {0};
-        if (!step_all(m, from, encodings[i].low, encodings[i].high, &sets[0])) return false;
-        if (!encodings[i].others) {
-            if (!step_all(m, &sets[0], encodings[i].second_low, encodings[i].second_high, to)) return false;
-            continue;
-        }
-        if (!step_all(m, &sets[0], encodings[i].second_low, encodings[i].second_high, &sets[1])) return false;
-        int now = 1;
-        for (int k = encodings[i].others; k > 0; k--, now = !now) {
-            struct place_set *next = k == 1 ? to : &sets[!now];
-            if (k > 1) *next = (struct place_set){0};
-            if (!step_all(m, &sets[now], 0x80, 0xbf, next)) return false;
+        // From the first byte on each may lead to several places, which all lead to the one.
+        for (int b = encodings[i].low; b <= encodings[i].high; b++) {
+            if (b > encodings[i].low && m->automaton->classes[b] == m->automaton->classes[b - 1]) continue;
+            uint32_t at = place_next(m, from, (uint8_t)b);
+            at = step_all(m, at, encodings[i].second_low, encodings[i].second_high);
+            for (int k = encodings[i].others; k > 0; k--) at = step_all(m, at, 0x80, 0xbf);
+            if (at != to) return PLACE_DEAD;
         }
     }
-    return true;
+    return to;
 }
 
-static bool takes_some_plain(struct machine *m, const struct place_set *from) {
-    for (uint32_t i = 0; i < from->n; i++)
-        for (int b = 0x20; b < 0x100; b++)
-            if ((b >= 0x80 || lexicon_is_plain((uint8_t)b)) && place_next(m, from->places[i], (uint8_t)b)) return true;
+static bool takes_some_plain(struct machine *m, uint32_t place) {
+    for (int b = 0x20; b < 0x100; b++)
+        if ((b >= 0x80 || lexicon_is_plain((uint8_t)b)) && place_next(m, place, (uint8_t)b)) return true;
     return false;
 }
 
-// The number k of characters for which all plain texts of up to k are taken, and none that are longer but such of more
-// than LEXICON_PLAIN characters; −1: there is none.
-static int plain_reach(struct machine *m, uint32_t place) {
-    struct place_set now = {{place}, 1}, next;
-    int k = 0;
-    for (; k < LEXICON_PLAIN && step_plain(m, &now, &next); k++) {
-        if (next.n == 1 && now.n == 1 && next.places[0] == now.places[0]) return LEXICON_PLAIN;
-        now = next;
+static uint32_t plain_next(struct machine *m, uint32_t place) {
+    if (m->places[place].plain == PLAIN_UNKNOWN) {
+        const uint32_t next = step_plain(m, place);
+        m->places[place].plain = next ? next : takes_some_plain(m, place) ? PLAIN_SOME : PLAIN_NONE;
     }
-    return k == LEXICON_PLAIN || (k > 0 && !takes_some_plain(m, &now)) ? k : -1;
+    return m->places[place].plain;
+}
+
+// The number k for which all plain texts of up to k characters are taken, and none that are longer but such of more
+// than LEXICON_PLAIN; −1: there is none.
+static int plain_reach(struct machine *m, uint32_t place) {
+    for (int k = 0; k < LEXICON_PLAIN; k++) {
+        const uint32_t next = plain_next(m, place);
+        if (next == PLAIN_NONE) return k;
+        if (next == PLAIN_SOME || m->failed.code) return -1;
+        if (next == place) break;
+        place = next;
+    }
+    return LEXICON_PLAIN;
 }
 
 // ---- masks ----
@@ -184,7 +168,7 @@ static const struct mask *mask_of(struct machine *m, uint32_t place) {
 
 void mask_add(struct machine *m, struct position at, uint32_t *out) {
     for (;;) {
-        const struct mask *mask = mask_of(m, at.place);
+        const struct mask *mask = mask_of(m, place_twin(m, at.place));
         if (!mask) return;
         for (int i = 0; i < m->lexicon->n_words; i++) out[i] |= mask->bits[i];
         const struct lexicon_node *nodes = mask->tree->nodes;

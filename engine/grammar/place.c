@@ -71,6 +71,25 @@ uint32_t frame_push(struct machine *m, uint32_t state, uint32_t below) {
     return id;
 }
 
+static void note_state(struct machine *m, uint32_t state) {
+    if (m->n_states == m->states_capacity) {
+        m->states_capacity = m->states_capacity ? 2 * m->states_capacity : 64;
+        m->states = xrealloc(m->states, m->states_capacity * sizeof *m->states);
+    }
+    m->states[m->n_states++] = state;
+}
+
+uint32_t frame_on(struct machine *m, uint32_t frame, uint32_t bottom, uint32_t other, bool twins) {
+    const struct automaton_state *states = m->automaton->states;
+    m->n_states = 0;
+    for (; frame != bottom; frame = m->frames[frame].below) note_state(m, m->frames[frame].state);
+    while (m->n_states) {
+        const uint32_t state = m->states[--m->n_states];
+        other = frame_push(m, twins ? states[state].twin : state, other);
+    }
+    return other;
+}
+
 // ---- places ----
 
 static uint64_t hash_items(const struct place_item *items, uint32_t n) {
@@ -117,6 +136,34 @@ uint32_t place_of(struct machine *m, struct place_item *items, uint32_t n) {
     table_place(t, hash, id);
     t->n++;
     return id;
+}
+
+static int by_state(const void *a, const void *b) {
+    const struct place_item *x = a, *y = b;
+    if (x->state != y->state) return x->state < y->state ? -1 : 1;
+    return x->frame < y->frame ? -1 : x->frame > y->frame;
+}
+
+uint32_t place_sort(struct place_item *items, uint32_t n) {
+    uint32_t kept = 0;
+    if (n > 1) qsort(items, n, sizeof *items, by_state);
+    for (uint32_t i = 0; i < n; i++)
+        if (!i || by_state(&items[i - 1], &items[i])) items[kept++] = items[i];
+    return kept;
+}
+
+uint32_t place_twin(struct machine *m, uint32_t place) {
+    if (m->places[place].twin != PLACE_DEAD) return m->places[place].twin;
+    struct place_item items[PLACE_MOST_ITEMS];
+    const uint32_t first = m->places[place].first, n = m->places[place].n;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct place_item item = m->items[first + i];
+        items[i].state = m->automaton->states[item.state].twin;
+        items[i].frame = frame_on(m, item.frame, 0, 0, true);
+    }
+    const uint32_t twin = place_of(m, items, place_sort(items, n));
+    m->places[place].twin = twin;
+    return twin;
 }
 
 uint32_t place_behind(struct machine *m, uint32_t frame) {

@@ -52,7 +52,9 @@ struct rules {
     struct rule *rules;
     int n, capacity;
     int root;
-    int spaced; // the root behind white space
+    int spaced;  // the root behind white space
+    int unusual; // + 1: json_text_character's rule for all characters but those of ASCII that need no escape; 0: none
+                 // yet
 };
 
 void rules_free(struct rules *r);

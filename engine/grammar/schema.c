@@ -78,8 +78,9 @@ static const json_t *follow_pointer(const json_t *root, const char *pointer) {
 }
 
 static const json_t *find_anchor(const json_t *at, const char *anchor, int depth) {
-    const char *own = json_string_value(json_object_get(at, "$anchor")), *name;
-    if (own && !strcmp(own, anchor)) return at;
+    const char *own = json_string_value(json_object_get(at, "$anchor")),
+               *dynamic = json_string_value(json_object_get(at, "$dynamicAnchor")), *name;
+    if ((own && !strcmp(own, anchor)) || (dynamic && !strcmp(dynamic, anchor))) return at;
     const json_t *found = NULL;
     json_t *item;
     size_t i;
@@ -141,15 +142,22 @@ bool conjunction_add(struct schema *s, struct conjunction *c, const json_t *sche
         for (int i = 0; i < n_seen; i++)
             if (seen[i] == part.schema) goto next;
         const size_t n_all = json_array_size(all);
-        if (n_seen == SCHEMA_PARTS || (size_t)n + n_all + 1 > SCHEMA_PARTS)
+        const bool depends = json_object_get(part.schema, "dependentRequired") ||
+                             json_object_get(part.schema, "dependentSchemas") ||
+                             json_object_get(part.schema, "dependencies");
+        if (n_seen == SCHEMA_PARTS || (size_t)n + n_all + 2 > SCHEMA_PARTS)
             return schema_fail(s, part.schema, STATUS_LIMIT, "too many schemas at once (maximum %d)", SCHEMA_PARTS);
         seen[n_seen++] = part.schema;
-        const unsigned own = part.taken | TAKEN_REF | TAKEN_ALL_OF;
+        const unsigned own = part.taken | TAKEN_REF | TAKEN_ALL_OF | TAKEN_DEPENDENT;
         if (shape_has_assertions(part.schema, own) && !add_part(s, c, (struct part){part.schema, own})) return false;
         for (size_t i = n_all; i > 0; i--) waiting[n++] = (struct part){json_array_get(all, i - 1), 0};
         if (reference) {
             waiting[n].schema = schema_resolve(s, part.schema, json_string_value(reference));
             waiting[n].taken = 0;
+            if (!waiting[n++].schema) return false;
+        }
+        if (depends) {
+            waiting[n] = (struct part){schema_dependent(s, part.schema), 0};
             if (!waiting[n++].schema) return false;
         }
     next:;
@@ -162,7 +170,7 @@ static uint32_t hash_of(const struct conjunction *c) {
     uint64_t sum = 0;
     for (int i = 0; i < c->n; i++)
         sum += ((uint64_t)(uintptr_t)c->parts[i].schema + c->parts[i].taken) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(sum >> 32);
+    return (uint32_t)(sum >> 32) % SCHEMA_BUCKETS;
 }
 
 static bool same(const struct conjunction *a, const struct conjunction *b) {
@@ -181,24 +189,29 @@ static struct conjunction *keep(const struct conjunction *c) {
 }
 
 const struct expression *schema_rule(struct schema *s, const struct conjunction *c, const char *name) {
-    const uint32_t hash = hash_of(c);
-    for (int i = 0; i < s->n_made; i++)
-        if (s->hashes[i] == hash && s->made[i] && same(s->made[i], c)) return expression_rule(s->rules, i);
+    int *latest = &s->latest[hash_of(c)];
+    for (int i = *latest; i >= 0; i = s->others[i])
+        if (same(s->made[i], c)) return expression_rule(s->rules, i);
     const int rule = rules_add(s->rules, span_of(name), s->st);
     if (rule < 0) return NULL;
     if (rule >= s->capacity) {
         s->capacity = 2 * rule + 64;
         s->made = xrealloc(s->made, (size_t)s->capacity * sizeof(struct conjunction *));
-        s->hashes = xrealloc(s->hashes, (size_t)s->capacity * sizeof *s->hashes);
+        s->others = xrealloc(s->others, (size_t)s->capacity * sizeof *s->others);
     }
-    while (s->n_made < rule) s->made[s->n_made] = NULL, s->hashes[s->n_made++] = 0;
-    s->made[rule] = keep(c);
-    s->hashes[rule] = hash;
-    s->n_made++;
+    while (s->n_made < rule) s->made[s->n_made++] = NULL;
+    s->made[s->n_made++] = keep(c);
+    s->others[rule] = *latest;
+    *latest = rule;
     return expression_rule(s->rules, rule);
 }
 
 // ---- rules ----
+
+// OpenAPI's: the member whose value tells the schemas of a oneOf apart, so it has to be there.
+static const char *discriminator_of(const json_t *owner) {
+    return json_string_value(json_object_get(json_object_get(owner, "discriminator"), "propertyName"));
+}
 
 // One rule for each schema of an anyOf or oneOf, together with all the other parts.
 static const struct expression *build_branches(struct schema *s, const struct conjunction *c, int part,
@@ -207,16 +220,20 @@ static const struct expression *build_branches(struct schema *s, const struct co
     struct expression_list list = {0};
     if (!json_is_array(schemas) || !json_array_size(schemas))
         return schema_fail(s, owner, STATUS_FORMAT, "%s: expected an array of schemas", keyword), NULL;
-    if (taken == TAKEN_ONE_OF && !disjoint_check(s, owner, schemas)) return NULL;
+    const char *discriminator = taken == TAKEN_ONE_OF ? discriminator_of(owner) : NULL;
+    if (taken == TAKEN_ONE_OF && !disjoint_check(s, owner, schemas, discriminator)) return NULL;
     for (size_t i = 0; i < json_array_size(schemas); i++) {
         struct conjunction branch = {0};
         bool never = false;
+        if ((s->work += c->n) > SCHEMA_WORK)
+            return schema_fail(s, owner, STATUS_LIMIT, "the schema is too complex"), NULL;
         for (int k = 0; k < c->n; k++) {
             const unsigned own = c->parts[k].taken | (k == part ? taken : 0);
             if (shape_has_assertions(c->parts[k].schema, own))
                 branch.parts[branch.n++] = (struct part){c->parts[k].schema, own};
         }
         if (!conjunction_add(s, &branch, json_array_get(schemas, i), 0, &never)) return NULL;
+        if (discriminator && !conjunction_add(s, &branch, schema_requiring(s, discriminator), 0, &never)) return NULL;
         if (never) continue;
         const struct expression *e = schema_rule(s, &branch, keyword);
         if (!e) return NULL;
@@ -249,7 +266,7 @@ static bool build_all(struct schema *s) {
     struct conjunction root = {0};
     struct rules *r = s->rules;
     bool never = false;
-    s->space = json_text_space(r);
+    s->space = own_rule(s, "space", json_text_space(r));
     s->character = own_rule(s, "character", json_text_any_character(r));
     const struct expression *quote = expression_literal(r, "\"");
     s->string = own_rule(
@@ -271,12 +288,14 @@ static bool build_all(struct schema *s) {
 bool schema_parse(struct rules *r, struct span text, struct status *st) {
     json_error_t error;
     struct schema s = {.rules = r, .st = st};
+    memset(s.latest, -1, sizeof s.latest);
     s.root = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!s.root) return status_fail(st, STATUS_FORMAT, "line %d, column %d: %s", error.line, error.column, error.text);
     const bool ok = build_all(&s);
     for (int i = 0; i < s.n_made; i++) free(s.made[i]);
     free(s.made);
-    free(s.hashes);
+    free(s.others);
+    json_decref(s.derived);
     json_decref(s.root);
     return ok;
 }

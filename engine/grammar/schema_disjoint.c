@@ -5,7 +5,7 @@
 
 enum { DEPTH = 8 };
 
-static bool differ(struct schema *s, const json_t *a, const json_t *b, int depth);
+static bool differ(struct schema *s, const json_t *a, const json_t *b, const char *discriminator, int depth);
 
 static const json_t *resolved(struct schema *s, const json_t *schema) {
     for (int i = 0; i < DEPTH && schema; i++) {
@@ -70,31 +70,32 @@ static bool refuses(const json_t *a, const json_t *b) {
     return false;
 }
 
-static bool members_differ(struct schema *s, const json_t *a, const json_t *b, int depth) {
+static bool members_differ(struct schema *s, const json_t *a, const json_t *b, const char *discriminator, int depth) {
     json_t *properties = json_object_get(a, "properties"), *value;
     const char *name;
     json_object_foreach(properties, name, value) {
         const json_t *other = json_object_get(json_object_get(b, "properties"), name);
-        if (other && (requires(a, name) || requires(b, name)) && differ(s, value, other, depth - 1)) return true;
+        const bool there = requires(a, name) || requires(b, name) || (discriminator && !strcmp(name, discriminator));
+        if (other && there && differ(s, value, other, NULL, depth - 1)) return true;
     }
     return refuses(a, b) || refuses(b, a);
 }
 
-static bool differ(struct schema *s, const json_t *a, const json_t *b, int depth) {
+static bool differ(struct schema *s, const json_t *a, const json_t *b, const char *discriminator, int depth) {
     a = resolved(s, a);
     b = resolved(s, b);
     if (!a || !b || depth == 0) return false;
     if (json_is_false(a) || json_is_false(b)) return true;
     if (!json_is_object(a) || !json_is_object(b)) return false;
     const unsigned common = types_of(a) & types_of(b);
-    return !common || values_differ(a, b) || (common == TYPE_OBJECT && members_differ(s, a, b, depth));
+    return !common || values_differ(a, b) || (common == TYPE_OBJECT && members_differ(s, a, b, discriminator, depth));
 }
 
-bool disjoint_check(struct schema *s, const json_t *owner, const json_t *schemas) {
+bool disjoint_check(struct schema *s, const json_t *owner, const json_t *schemas, const char *discriminator) {
     for (size_t i = 0; i < json_array_size(schemas); i++) {
         for (size_t k = 0; k < i; k++) {
             if (++s->work > SCHEMA_WORK) return schema_fail(s, owner, STATUS_LIMIT, "the schema is too complex");
-            if (differ(s, json_array_get(schemas, k), json_array_get(schemas, i), DEPTH)) continue;
+            if (differ(s, json_array_get(schemas, k), json_array_get(schemas, i), discriminator, DEPTH)) continue;
             return schema_fail(s, owner, STATUS_UNSUPPORTED,
                                "oneOf: a value may match both schema %zu and %zu; anyOf would allow it", k, i);
         }

@@ -146,6 +146,29 @@ static bool find_pattern(struct schema *s, const struct conjunction *c, const st
     return true;
 }
 
+// What propertyNames of all parts ask of a name, as a string; *any: nothing.
+static const struct expression *named_key(struct schema *s, const struct conjunction *c, const struct names *names,
+                                          bool *any) {
+    struct conjunction key = {0};
+    bool never = false;
+    const json_t *owner = NULL;
+    for (int i = 0; i < c->n; i++) {
+        const json_t *schema = json_object_get(c->parts[i].schema, "propertyNames");
+        if (schema && !conjunction_add(s, &key, schema, 0, &never)) return NULL;
+        if (schema) owner = c->parts[i].schema;
+    }
+    *any = !never && !key.n;
+    if (*any) return expression_nothing(s->rules);
+    struct shape shape;
+    const bool strings = key.n == 1 && !never && shape_read(s, &key, &shape) && shape.types & TYPE_STRING &&
+                         json_object_size(key.parts[0].schema) == 1 && json_object_get(key.parts[0].schema, "type");
+    if ((*any = strings)) return expression_nothing(s->rules);
+    if (names->n)
+        return schema_fail(s, owner, STATUS_UNSUPPORTED, "'propertyNames' beside properties is not supported"), NULL;
+    if (never) return expression_nothing(s->rules);
+    return conjunction_add(s, &key, schema_of_strings(s), 0, &never) ? schema_rule(s, &key, "propertyNames") : NULL;
+}
+
 static const struct expression *make_others(struct schema *s, const struct conjunction *c, const struct names *names) {
     const json_t *owner;
     const struct expression *key = NULL, *quote = expression_literal(s->rules, "\"");
@@ -157,10 +180,12 @@ static const struct expression *make_others(struct schema *s, const struct conju
         if (!key) return schema_fail(s, owner, why.code, "patternProperties: %s", why.text), NULL;
         key = EXPRESSION_SEQUENCE_OF(s->rules, quote, key, quote);
     } else {
+        bool any;
         for (int i = 0; i < c->n; i++)
             if (json_is_false(json_object_get(c->parts[i].schema, "additionalProperties")))
                 return expression_nothing(s->rules);
-        key = other_key(s, c, names);
+        key = named_key(s, c, names, &any);
+        if (key && any) key = other_key(s, c, names);
     }
     return key ? make_member(s, c, NULL, key, owner) : NULL;
 }

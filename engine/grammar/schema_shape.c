@@ -47,17 +47,17 @@ static const struct keyword {
     {"allOf", KEYWORD_TAKEN, TAKEN_ALL_OF},
     {"anyOf", KEYWORD_TAKEN, TAKEN_ANY_OF},
     {"oneOf", KEYWORD_TAKEN, TAKEN_ONE_OF},
-    {"not", KEYWORD_UNSUPPORTED, 0},
+    {"not", KEYWORD_SHAPE, 0},
     {"if", KEYWORD_UNSUPPORTED, 0},
     {"then", KEYWORD_NOTE, 0}, // without "if" they say nothing
     {"else", KEYWORD_NOTE, 0},
     {"contains", KEYWORD_UNSUPPORTED, 0},
     {"minContains", KEYWORD_NOTE, 0}, // likewise without "contains"
     {"maxContains", KEYWORD_NOTE, 0},
-    {"propertyNames", KEYWORD_UNSUPPORTED, 0},
-    {"dependencies", KEYWORD_UNSUPPORTED, 0},
-    {"dependentRequired", KEYWORD_UNSUPPORTED, 0},
-    {"dependentSchemas", KEYWORD_UNSUPPORTED, 0},
+    {"propertyNames", KEYWORD_SHAPE, 0},
+    {"dependencies", KEYWORD_TAKEN, TAKEN_DEPENDENT},
+    {"dependentRequired", KEYWORD_TAKEN, TAKEN_DEPENDENT},
+    {"dependentSchemas", KEYWORD_TAKEN, TAKEN_DEPENDENT},
     {"unevaluatedItems", KEYWORD_UNSUPPORTED, 0},
     {"unevaluatedProperties", KEYWORD_UNSUPPORTED, 0},
     {"$dynamicRef", KEYWORD_UNSUPPORTED, 0},
@@ -119,6 +119,21 @@ static bool read_types(struct schema *s, const json_t *part, struct shape *out) 
     }
     out->types &= types;
     return true;
+}
+
+// Of "not" only what it says about types.
+static bool read_not(struct schema *s, const json_t *part, struct shape *out) {
+    const json_t *not = json_object_get(part, "not");
+    struct shape other = {.types = TYPE_ALL};
+    const char *name;
+    json_t *value;
+    if (!not || json_is_false(not )) return true;
+    json_object_foreach((json_t *)not, name, value) if (strcmp(name, "type") && find_keyword(name)) return schema_fail(
+        s, part, STATUS_UNSUPPORTED, "'not' is not supported but for a type");
+    if (json_is_object(not ) && !read_types(s, not, &other)) return false;
+    out->types &= ~other.types;
+    if ((out->types & TYPE_NUMBER) != TYPE_FRACTION) return true;
+    return schema_fail(s, part, STATUS_UNSUPPORTED, "'not' is not supported for integers alone");
 }
 
 // ---- numbers ----
@@ -206,7 +221,8 @@ static bool check_supported(struct schema *s, const json_t *part) {
     json_t *value;
     json_object_foreach((json_t *)part, name, value) {
         const struct keyword *k = find_keyword(name);
-        if (k && k->kind == KEYWORD_UNSUPPORTED)
+        const bool idle = !strcmp(name, "if") && !json_object_get(part, "then") && !json_object_get(part, "else");
+        if (k && k->kind == KEYWORD_UNSUPPORTED && !idle)
             return schema_fail(s, part, STATUS_UNSUPPORTED, "'%s' is not supported", name);
     }
     return true;
@@ -220,8 +236,8 @@ bool shape_read(struct schema *s, const struct conjunction *c, struct shape *out
     for (int i = 0; i < c->n; i++) {
         const json_t *part = c->parts[i].schema;
         if (json_object_get(part, "pattern") || json_object_get(part, "format")) out->pattern_of = part;
-        if (!check_supported(s, part) || !read_types(s, part, out) || !read_bounds(s, part, out) ||
-            !read_counts(s, part, out) || !read_text(s, part, "pattern", &out->pattern) ||
+        if (!check_supported(s, part) || !read_types(s, part, out) || !read_not(s, part, out) ||
+            !read_bounds(s, part, out) || !read_counts(s, part, out) || !read_text(s, part, "pattern", &out->pattern) ||
             !read_text(s, part, "format", &out->format))
             return false;
     }

@@ -10,14 +10,15 @@
 #include "engine/grammar/schema.h"
 
 enum {
-    SCHEMA_PARTS = 64,       // of a conjunction
-    SCHEMA_WORK = 1 << 20,   // parts looked at, in all
+    SCHEMA_PARTS = 64,     // of a conjunction
+    SCHEMA_WORK = 1 << 16, // parts looked at, in all
+    SCHEMA_BUCKETS = 1024,
     SCHEMA_PREFIX = 1000,    // prefixItems
     SCHEMA_PROPERTIES = 2000 // of an object
 };
 
 // What of a schema has been taken into a conjunction already.
-enum { TAKEN_REF = 1, TAKEN_ALL_OF = 2, TAKEN_ANY_OF = 4, TAKEN_ONE_OF = 8 };
+enum { TAKEN_REF = 1, TAKEN_ALL_OF = 2, TAKEN_ANY_OF = 4, TAKEN_ONE_OF = 8, TAKEN_DEPENDENT = 16 };
 
 struct part {
     const json_t *schema;
@@ -59,12 +60,14 @@ struct shape {
 struct schema {
     struct rules *rules;
     json_t *root;
+    json_t *derived; // schemas that are not in the text, by what they came from; NULL: none
     struct status *st;
     const struct expression *space;     // between tokens
     const struct expression *character; // of a string: a rule
     const struct expression *string;    // likewise
     struct conjunction **made;          // [rules] what a rule is made of; NULL: nothing of the schema's
-    uint32_t *hashes;                   // of these
+    int *others;                        // [rules] the rule before it with a like conjunction; -1: none
+    int latest[SCHEMA_BUCKETS];         // by hash; -1: none
     int n_made, capacity;
     int work;
 };
@@ -76,6 +79,11 @@ bool schema_fail(struct schema *s, const json_t *where, enum status_code code, c
 bool conjunction_add(struct schema *s, struct conjunction *c, const json_t *schema, unsigned taken, bool *never);
 // The rule of a conjunction, made once; it is built later. NULL: a message says why not.
 const struct expression *schema_rule(struct schema *s, const struct conjunction *c, const char *name);
+// What "dependentRequired" and "dependentSchemas" of a schema mean, as other keywords say it.
+const json_t *schema_dependent(struct schema *s, const json_t *schema);
+// {"type": "string"}; {"required": [name]}.
+const json_t *schema_of_strings(struct schema *s);
+const json_t *schema_requiring(struct schema *s, const char *name);
 // The schema that "$ref" means.
 const json_t *schema_resolve(struct schema *s, const json_t *schema, const char *reference);
 
@@ -90,8 +98,9 @@ bool shape_has_assertions(const json_t *schema, unsigned taken);
 
 // ---- schema_disjoint.c ----
 
-// Whether no value matches two of the schemas of a oneOf; says which two where it is not sure.
-bool disjoint_check(struct schema *s, const json_t *owner, const json_t *schemas);
+// Whether no value that has the discriminator (NULL: none) matches two of the schemas of a oneOf; says which two where
+// it is not sure.
+bool disjoint_check(struct schema *s, const json_t *owner, const json_t *schemas, const char *discriminator);
 
 // ---- expressions; NULL: a message says why not ----
 

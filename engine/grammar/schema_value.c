@@ -85,6 +85,47 @@ static const struct expression *quoted(struct schema *s, const struct expression
     return EXPRESSION_SEQUENCE_OF(s->rules, quote, inside, quote);
 }
 
+// The characters that an expression over plain ones matches, `most` up to RULES_REPEATS + 1.
+struct lengths {
+    long least, most;
+};
+
+static struct lengths lengths_of(const struct expression *e) {
+    struct lengths all = {0, 0};
+    if (e->kind == EXPRESSION_SET) return (struct lengths){1, 1};
+    for (int i = 0; i < e->n; i++) {
+        const struct lengths one = lengths_of(e->items[i]);
+        if (e->kind == EXPRESSION_CHOICE) {
+            all.least = !i || one.least < all.least ? one.least : all.least;
+            all.most = one.most > all.most ? one.most : all.most;
+        } else {
+            const int times = e->kind == EXPRESSION_REPEAT ? e->most : 1;
+            all.least += one.least * (e->kind == EXPRESSION_REPEAT ? e->least : 1);
+            all.most += times == RULES_UNLIMITED ? RULES_REPEATS + 1 : one.most * times;
+        }
+        if (all.least > RULES_REPEATS) all.least = RULES_REPEATS + 1;
+        if (all.most > RULES_REPEATS) all.most = RULES_REPEATS + 1;
+    }
+    return all;
+}
+
+// A pattern within bounds of its length: where that makes no difference, or it is one character repeated. NULL: it is
+// neither.
+static const struct expression *bound_pattern(struct schema *s, const struct expression *e, const char *pattern,
+                                              bool searches, const struct shape *shape) {
+    const long most = shape->max_length == RULES_UNLIMITED ? RULES_REPEATS + 1 : shape->max_length;
+    const struct expression *plain =
+        regex_parse(s->rules, span_of(pattern), (struct regex_options){.searches = searches}, NULL);
+    const struct lengths n = lengths_of(plain);
+    if (n.least >= shape->min_length && n.most <= most) return e;
+    if (plain->kind != EXPRESSION_REPEAT || e->kind != EXPRESSION_REPEAT || plain->items[0]->kind != EXPRESSION_SET)
+        return NULL;
+    const int low = plain->least > shape->min_length ? plain->least : shape->min_length;
+    const int high = plain->most == RULES_UNLIMITED || plain->most > most ? shape->max_length : plain->most;
+    if (high != RULES_UNLIMITED && low > high) return expression_nothing(s->rules);
+    return expression_repeat(s->rules, e->items[0], low, high);
+}
+
 static const struct expression *make_string(struct schema *s, const struct shape *shape) {
     const bool bounded = shape->min_length || shape->max_length != RULES_UNLIMITED;
     const char *format = shape->format ? schema_format(shape->format) : NULL;
@@ -96,16 +137,16 @@ static const struct expression *make_string(struct schema *s, const struct shape
         return schema_fail(s, where, STATUS_UNSUPPORTED, "format '%.60s' is not supported", shape->format), NULL;
     if (shape->pattern && format)
         return schema_fail(s, where, STATUS_UNSUPPORTED, "pattern and format at once are not supported"), NULL;
-    if (pattern && bounded)
-        return schema_fail(s, where, STATUS_UNSUPPORTED, "%s with minLength or maxLength is not supported",
-                           shape->pattern ? "pattern" : "format"),
-               NULL;
     if (pattern) {
         struct status why;
         const struct regex_options o = {.json = true, .searches = shape->pattern};
         const struct expression *e = regex_parse(s->rules, span_of(pattern), o, &why);
         if (!e) return schema_fail(s, where, why.code, "pattern: %s", why.text), NULL;
-        return quoted(s, e);
+        e = bounded ? bound_pattern(s, e, pattern, o.searches, shape) : e;
+        if (e) return quoted(s, e);
+        return schema_fail(s, where, STATUS_UNSUPPORTED, "%s with minLength or maxLength is not supported",
+                           shape->pattern ? "this pattern" : "format"),
+               NULL;
     }
     if (!bounded) return s->string;
     return quoted(s, expression_repeat(s->rules, s->character, shape->min_length, shape->max_length));

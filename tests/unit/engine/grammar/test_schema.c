@@ -100,6 +100,10 @@ static void test_strings(void **state) {
         {"{\"type\": \"string\", \"pattern\": \"b|^c$\"}",
          {"\"b\"", "\"xxbyy\"", "\"c\"", "\"\\\"b\\n\""},
          {"\"\"", "\"cc\"", "\"x\""}},
+        {"{\"type\": \"string\", \"pattern\": \"^[a-z\\\"]+$\", \"minLength\": 2, \"maxLength\": 3}",
+         {"\"ab\"", "\"a\\\"c\""},
+         {"\"a\"", "\"abcd\"", "\"A\""}},
+        {"{\"type\": \"string\", \"pattern\": \"^a(b|cd)?$\", \"maxLength\": 3}", {"\"a\"", "\"acd\""}, {"\"ac\""}},
         {"{\"type\": \"string\", \"format\": \"date\"}",
          {"\"2024-02-29\"", "\"1999-12-31\""},
          {"\"2023-02-29\"", "\"2023-04-31\"", "\"2023-13-01\"", "\"23-01-01\"", "\"1900-02-29\""}},
@@ -190,6 +194,24 @@ static void test_combinations(void **state) {
          {"{\"d\":1}"},
          {"{\"d\":2}"}},
         {"{\"$defs\": {\"x\": {\"$anchor\": \"here\", \"type\": \"null\"}}, \"$ref\": \"#here\"}", {"null"}, {"1"}},
+        {"{\"not\": {\"type\": [\"object\", \"number\", \"string\"]}}",
+         {"null", "[1]", "true"},
+         {"1", "\"\"", "{}", "1.5"}},
+        {"{\"type\": \"object\", \"propertyNames\": {\"enum\": [\"a\", \"b\"]}, \"additionalProperties\": {\"type\": "
+         "\"integer\"}}",
+         {"{}", "{\"a\":1,\"b\":2}"},
+         {"{\"c\":1}", "{\"a\":\"\"}"}},
+        {"{\"type\": \"object\", \"properties\": {\"a\": {}, \"b\": {}, \"c\": {}}, \"propertyNames\": {\"type\": "
+         "\"string\"}, "
+         "\"dependentRequired\": {\"a\": [\"b\"]}, \"dependentSchemas\": {\"c\": {\"properties\": {\"b\": {\"const\": "
+         "1}}}}, "
+         "\"additionalProperties\": false}",
+         {"{}", "{\"b\":2}", "{\"a\":1,\"b\":2}", "{\"b\":1,\"c\":3}", "{\"c\":3}"},
+         {"{\"a\":1}", "{\"b\":2,\"c\":3}", "{\"a\":1,\"c\":3}"}},
+        {"{\"oneOf\": [{\"type\": \"object\", \"properties\": {\"k\": {\"const\": \"a\"}}}, {\"type\": \"object\", "
+         "\"properties\": {\"k\": {\"const\": \"b\"}}}], \"discriminator\": {\"propertyName\": \"k\"}}",
+         {"{\"k\":\"a\"}", "{\"k\":\"b\",\"n\":1}"},
+         {"{}", "{\"k\":\"c\"}"}},
         {"{\"title\": \"t\", \"x-other\": 1, \"default\": 3, \"type\": \"boolean\"}", {"true", "false"}, {"1"}},
     };
     check_grammar_cases(GRAMMAR_SCHEMA, cases, N(cases));
@@ -199,7 +221,9 @@ static void test_what_is_refused_is_named(void **state) {
     (void)state;
     static const struct grammar_error errors[] = {
         {"{\"type\": 1}", "type: expected the name of a type, or a list of them"},
-        {"{\"properties\": {\"a\": {\"not\": {}}}}", "/properties/a: 'not' is not supported"},
+        {"{\"properties\": {\"a\": {\"not\": {\"minimum\": 1}}}}",
+         "/properties/a: 'not' is not supported but for a type"},
+        {"{\"not\": {\"type\": \"integer\"}}", "'not' is not supported for integers alone"},
         {"{\"items\": {\"contains\": {}}}", "/items: 'contains' is not supported"},
         {"{\"if\": {}, \"then\": {}}", "'if' is not supported"},
         {"{\"uniqueItems\": true}", "'uniqueItems' is not supported"},
@@ -207,7 +231,9 @@ static void test_what_is_refused_is_named(void **state) {
         {"{\"type\": \"string\", \"pattern\": \"(?=x)\"}",
          "pattern: line 1, column 3: groups that look ahead or back, or change flags, are not supported"},
         {"{\"type\": \"string\", \"pattern\": \"x\", \"maxLength\": 3}",
-         "pattern with minLength or maxLength is not supported"},
+         "this pattern with minLength or maxLength is not supported"},
+        {"{\"properties\": {\"a\": {}}, \"propertyNames\": {\"maxLength\": 3}}",
+         "'propertyNames' beside properties is not supported"},
         {"{\"maxLength\": 100000}", "maxLength: 100000 is too large (maximum 8192)"},
         {"{\"maxLength\": -1}", "maxLength: expected a number of at least 0"},
         {"{\"$ref\": \"#/$defs/x\"}", "$ref: '#/$defs/x' is not in the schema"},
