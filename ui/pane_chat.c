@@ -159,14 +159,13 @@ static int draw_below(struct view_frame *f, struct rect rule, enum transcript_be
     return width;
 }
 
-// "writing 12.0 tok/s", of the chat on the screen; without the first word where it says no more.
+// "writes 12.0 tok/s", of the chat on the screen; without the first word where room is short.
 static const char *state_text(const struct screen_view *v, bool wide, char out[3 * VIEW_NUMBER]) {
     const struct view_chat *chat = view_chat(v);
     char rate[VIEW_NUMBER];
-    const double speed = chat && chat->tokens_per_second > 0 ? (double)chat->tokens_per_second
-                         : v->metrics                        ? (double)v->metrics->decode_now
-                                                             : 0;
-    if (!chat || !chat->busy) return chat && chat->state == REQUEST_FAILED ? "failed" : "ready";
+    double speed = chat->tokens_per_second > 0 ? (double)chat->tokens_per_second : 0;
+    if (speed <= 0 && v->metrics) speed = (double)v->metrics->decode_now;
+    if (!chat->busy) return chat->state == REQUEST_FAILED ? "failed" : "ready";
     if (chat->state == REQUEST_PENDING) return "waits";
     if (chat->state == REQUEST_PREFILLING && chat->prefill_total <= 0) return "reads";
     if (chat->state == REQUEST_PREFILLING)
@@ -176,43 +175,56 @@ static const char *state_text(const struct screen_view *v, bool wide, char out[3
     return out;
 }
 
-// What borders and panes say elsewhere: "guide Q8_0 ── ● 12.0 tok/s ─ context 3%". The model goes first where room is
-// short.
-static void draw_compact(struct view_frame *f, struct rect rule, enum transcript_below below) {
+// " context 3% ", ending before column `end`; returns where it begins.
+static int draw_share(struct view_frame *f, struct rect rule, int end) {
     const struct screen_view *v = f->view;
-    const struct view_chat *chat = view_chat(v);
-    const bool wide = rule.width >= COMPACT_WIDE;
+    char text[2 * VIEW_NUMBER];
+    if (v->context_size <= 0 || rule.width < COMPACT_LEAST) return end;
+    const double share = context_share(v);
+    const int percent = share > 0 && share < 0.01 ? 1 : (int)(100 * share);
+    const int width = snprintf(text, sizeof text, " context %s%d%% ", v->context_guessed ? "~" : "", percent);
+    canvas_text(f->canvas, rule, end - width, rule.y, view_style(context_role(share)), text, (size_t)width);
+    frame_hit(f, (struct rect){end - width, rule.y, width, 1}, HIT_COMMAND, COMMAND_CONTEXT);
+    return end - width;
+}
+
+// " ● 12.0 tok/s ", likewise, unless it would begin before `start`.
+static int draw_state(struct view_frame *f, struct rect rule, int start, int end) {
+    const struct view_chat *chat = view_chat(f->view);
     char text[3 * VIEW_NUMBER];
-    int end = rule.x + rule.width - 1;
-    if (v->context_size > 0 && rule.width >= COMPACT_LEAST) {
-        const double share = context_share(v);
-        const int percent = share > 0 && share < 0.01 ? 1 : (int)(100 * share);
-        const int width = snprintf(text, sizeof text, " context %s%d%% ", v->context_guessed ? "~" : "", percent);
-        end -= width;
-        canvas_text(f->canvas, rule, end, rule.y, view_style(context_role(share)), text, (size_t)width);
-        frame_hit(f, (struct rect){end, rule.y, width, 1}, HIT_COMMAND, COMMAND_CONTEXT);
-    }
-    int start = rule.x + 1;
-    if (below != TRANSCRIPT_AT_END) start += draw_below(f, rule, below, end - start);
-    const char *state = state_text(v, wide, text);
+    if (!chat) return end;
+    const char *state = state_text(f->view, rule.width >= COMPACT_WIDE, text);
     const int width = (int)strlen(state) + 4;
-    if (chat && end - width >= start) {
-        end -= width;
-        canvas_fill(f->canvas, (struct rect){end, rule.y, width, 1}, view_style(ROLE_TEXT), ' ');
-        chats_draw_mark(f, (struct rect){end + 1, rule.y, 1, 1}, chat, chats_mark_style(chat));
-        canvas_text(f->canvas, rule, end + 3, rule.y, view_style(ROLE_TEXT), state, strlen(state));
-    }
-    const int room = end - start - 2;
-    if (answers_elsewhere(v))
-        draw_command(f, (struct rect){start, rule.y, room, 1}, view_style(ROLE_ACCENT), " another branch ",
-                     COMMAND_TREE);
-    if (below != TRANSCRIPT_AT_END || !v->model_name || answers_elsewhere(v) || room < NAME_LEAST) return;
+    if (end - width < start) return end;
+    const struct rect place = {end - width, rule.y, width, 1};
+    canvas_fill(f->canvas, place, view_style(ROLE_TEXT), ' ');
+    chats_draw_mark(f, rect_after(place, 1), chat, chats_mark_style(chat));
+    canvas_text(f->canvas, place, place.x + 3, place.y, view_style(ROLE_TEXT), state, strlen(state));
+    return place.x;
+}
+
+static void draw_model(struct view_frame *f, struct rect place) {
+    const struct screen_view *v = f->view;
+    const int room = place.width - 2;
+    if (!v->model_name || room < NAME_LEAST) return;
     const bool whole = !v->model_short || text_width(v->model_name, strlen(v->model_name)) <= room;
-    const int used = canvas_cut(f->canvas, (struct rect){start + 1, rule.y, room, 1}, view_style(ROLE_DIM),
-                                whole ? v->model_name : v->model_short);
-    canvas_text(f->canvas, rule, start, rule.y, view_style(ROLE_DIM), " ", 1);
-    canvas_text(f->canvas, rule, start + 1 + used, rule.y, view_style(ROLE_DIM), " ", 1);
-    frame_hit(f, (struct rect){start, rule.y, used + 2, 1}, HIT_COMMAND, COMMAND_MODEL);
+    char text[VIEW_WORDS];
+    snprintf(text, sizeof text, " %s", whole ? v->model_name : v->model_short);
+    const int used = canvas_cut(f->canvas, (struct rect){place.x, place.y, room + 1, 1}, view_style(ROLE_DIM), text);
+    canvas_text(f->canvas, place, place.x + used, place.y, view_style(ROLE_DIM), " ", 1);
+    frame_hit(f, (struct rect){place.x, place.y, used + 1, 1}, HIT_COMMAND, COMMAND_MODEL);
+}
+
+// What borders and panes say elsewhere: "guide Q8_0 ──── ● 12.0 tok/s  context 3%". The model goes first where room is
+// short, or where there is more to say.
+static void draw_compact(struct view_frame *f, struct rect rule, enum transcript_below below) {
+    int start = rule.x + 1, end = draw_share(f, rule, rule.x + rule.width - 1);
+    if (below != TRANSCRIPT_AT_END) start += draw_below(f, rule, below, end - start);
+    end = draw_state(f, rule, start, end);
+    const struct rect place = {start, rule.y, end - start, 1};
+    if (answers_elsewhere(f->view))
+        draw_command(f, place, view_style(ROLE_ACCENT), " another branch ", COMMAND_TREE);
+    else if (below == TRANSCRIPT_AT_END) draw_model(f, place);
 }
 
 static void draw_rule(struct view_frame *f, enum transcript_below below) {

@@ -97,8 +97,8 @@ void view_figure_right(struct view_frame *f, struct rect clip, int from, int y, 
 // The text of a token: blanks and line ends are a part of it, so that they are to be seen.
 void view_token(struct view_frame *f, struct rect clip, struct style style, const char *text);
 #define VIEW_NUMBER 32
-// The newest samples of a history, the largest one at the top; where there is room with a scale in the first `scale`
-// columns, and a line that says how long it is. Returns where the graph itself is.
+// The newest samples of a history, the largest one at the top, which is named there; where there is room with a scale
+// in the first `scale` columns, and a line that says how long it is. Returns where the graph itself is.
 struct rect view_graph(struct view_frame *f, struct rect r, enum theme_role role, struct view_history h, int scale,
                        const char *format(double value, char out[VIEW_NUMBER]));
 

@@ -21,17 +21,18 @@ static float most_of(struct view_history h, int shown) {
 struct rect view_graph(struct view_frame *f, struct rect r, enum theme_role role, struct view_history h, int scale,
                        const char *format(double value, char out[VIEW_NUMBER])) {
     struct rect graph = r;
-    const int samples = f->canvas->ascii ? 1 : 2; // a column
+    const bool roomy = r.width >= SCALE_LEAST;
+    const int samples = f->canvas->ascii ? 1 : 2, columns = roomy ? scale - 1 : 0; // samples: a column
     char text[VIEW_NUMBER];
     if (r.height <= 0) return graph;
-    if (r.width >= SCALE_LEAST && r.height > 1) graph.x += scale, graph.width -= scale;
-    if (r.width >= SCALE_LEAST && r.height >= SPAN_LEAST) graph.height--;
+    if (roomy && r.height > 1) graph.x += scale, graph.width -= scale;
+    if (roomy && r.height >= SPAN_LEAST) graph.height--;
     const float most = most_of(h, graph.width * samples);
     canvas_graph(f->canvas, graph, role, h.values, h.count, most, true);
+    if (most > 0 && r.height > 1) // otherwise over the oldest samples
+        canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM), "%*s", columns, format((double)most, text));
     if (graph.width == r.width || !h.count) return graph;
-    if (most > 0)
-        canvas_print(f->canvas, r, r.x, r.y, view_style(ROLE_DIM), "%*s", scale - 1, format((double)most, text));
-    canvas_print(f->canvas, r, r.x, graph.y + graph.height - 1, view_style(ROLE_DIM), "%*s", scale - 1, "0");
+    canvas_print(f->canvas, r, r.x, graph.y + graph.height - 1, view_style(ROLE_DIM), "%*s", columns, "0");
     if (graph.height == r.height) return graph;
     const int width = snprintf(text, sizeof text, "last %d s of work", graph.width * samples / SAMPLES_A_SECOND);
     canvas_text(f->canvas, r, r.x + r.width - width, r.y + r.height - 1, view_style(ROLE_DIM), text, (size_t)width);

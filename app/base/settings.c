@@ -181,9 +181,9 @@ static int pane_of_word(const char *word, size_t size) {
     return *word > '0' && *word < '0' + PANES_END ? *word - '0' : 0;
 }
 
-// The bit of the chat is always set, so that a value that was given is never 0.
+// The bit of the chat is set in every value that is given; "" is none, and the panes follow the size.
 static bool parse_panes(const struct setting_info *info, const char *text, uint32_t *out, struct status *st) {
-    uint32_t set = 1u << PANE_CHAT;
+    uint32_t set = *text ? 1u << PANE_CHAT : 0;
     for (const char *at = strcmp(text, "none") ? text : ""; *at;) {
         size_t size = strcspn(at, " ,");
         if (*at >= '0' && *at <= '9') size = 1; // digits may stand together

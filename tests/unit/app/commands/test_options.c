@@ -169,6 +169,8 @@ static void test_no_panes_is_not_the_default_panes(void **state) {
     assert_string_equal(text, "none");
     free(text);
     assert_false(setting_parse(&s, SETTING_panes, "19", NULL));
+    assert_true(setting_parse(&s, SETTING_panes, "", NULL)); // nobody chooses any more
+    assert_int_equal(s.panes, 0);
 }
 
 static void test_panes_by_digit_and_by_name(void **state) {
