@@ -238,6 +238,7 @@ uint32_t layout_default_panes(int width, int height, enum pane_arrangement arran
     struct layout_params params = {.width = width, .height = height, .arrangement = arrangement, .composer_lines = 1};
     uint32_t set = 0;
     for (int p = PANES_FIRST; p < PANES_END; p++) set |= (uint32_t)!panes[p].unasked << p;
+    if (arrangement == ARRANGE_TALL) return set; // one more would make the others narrower
     for (int p = PANES_FIRST; p < PANES_END; p++) {
         params.wanted = set | 1u << p;
         if (layout_make(&params).panes[p].height >= panes[p].unasked) set |= 1u << p;

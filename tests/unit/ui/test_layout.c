@@ -215,6 +215,7 @@ static void test_panes_nobody_chose(void **state) {
     assert_int_equal(layout_default_panes(120, 40, ARRANGE_AUTO), always);
     assert_int_equal(layout_default_panes(120, 50, ARRANGE_AUTO), all);
     assert_int_equal(layout_default_panes(160, 40, ARRANGE_AUTO), all);
+    assert_int_equal(layout_default_panes(160, 60, ARRANGE_TALL), always);
     assert_true(make(80, 24, all, 1).panes[PANE_TIME].height >= 3); // asked for, it finds room there too
 }
 
