@@ -7,7 +7,7 @@
 
 // The person's own keys, by command.
 static struct own_key {
-    int line; // that binds it, from 1 on; 0: the table's key counts
+    int line; // that binds it or takes its key, from 1 on; 0: the table's key counts
     char name[KEY_NAME];
 } own[COMMAND_COUNT];
 
@@ -56,32 +56,40 @@ static void bind_line(const char *line, int number, struct status *st) {
     }
 }
 
-// The other command that has this one's key; −1: none.
+// A command that an earlier line gives this one's key; −1: none.
 static int rival_of(int command) {
-    for (int c = 0; c < COMMAND_COUNT; c++) {
-        const char *name = keys_name((enum ui_command_id)c);
-        if (c != command && *name && !strcmp(name, keys_name((enum ui_command_id)command))) return c;
-    }
+    for (int c = 0; c < COMMAND_COUNT; c++)
+        if (own[c].line && own[c].line < own[command].line && *own[c].name && !strcmp(own[c].name, own[command].name))
+            return c;
     return -1;
 }
 
-// Of two commands that want one key the later line gives way; what it goes back to may be wanted by another line.
-static bool settle_one(struct status *st) {
+// Of two lines that want one key the later one gives way.
+static void settle_lines(struct status *st) {
     for (int c = 0; c < COMMAND_COUNT; c++) {
-        int rival = own[c].line ? rival_of(c) : -1;
-        if (rival < 0 || own[rival].line > own[c].line) continue;
+        const int rival = rival_of(c);
+        if (rival < 0) continue;
         complain(st, "%s is both %s and %s", own[c].name, ui_commands[rival].name, ui_commands[c].name);
         own[c].line = 0;
-        return true;
     }
-    return false;
+}
+
+// A key of the table that a line gives to another command is taken from its own.
+static void take_from_table(void) {
+    for (int c = 0; c < COMMAND_COUNT; c++) {
+        if (!own[c].line || !*own[c].name) continue;
+        for (int other = 0; other < COMMAND_COUNT; other++)
+            if (!own[other].line && !strcmp(own[c].name, ui_commands[other].key))
+                own[other] = (struct own_key){.line = own[c].line};
+    }
 }
 
 bool keys_bind(const char *const *lines, int count, struct status *st) {
     struct status problem = {0};
     memset(own, 0, sizeof own);
     for (int i = 0; i < count; i++) bind_line(lines[i], i + 1, &problem);
-    while (settle_one(&problem)) continue;
+    settle_lines(&problem);
+    take_from_table();
     if (!problem.code) return true;
     return status_fail(st, STATUS_USAGE, "%s", problem.text);
 }

@@ -9,8 +9,9 @@
 #include "ui/commands.h"
 #include "ui/terminal.h"
 
-// Lines "COMMAND KEY", of which the last one about a command counts; the key "none" takes its key from it. False when
-// some cannot be bound: the message names all of them, and those commands keep the keys of the table.
+// Lines "COMMAND KEY", of which the last one about a command counts; the key "none" takes its key from it, and
+// so does a line that gives its key of the table to another command. False when some cannot be bound: the message names
+// all of them, and those commands keep the keys of the table.
 bool keys_bind(const char *const *lines, int count, struct status *st);
 
 const char *keys_name(enum ui_command_id id); // "Ctrl+N"; "": it has none
