@@ -116,6 +116,11 @@ static void write_piece(struct generation *g, int answer, const struct engine_ev
                 json_pack("{s:i, s:o}", "index", g->answers[answer].n_parts - 1, "delta", delta));
 }
 
+static void write_ping(struct generation *g) {
+    begin_message(g);
+    write_event(g, "ping", json_object());
+}
+
 static void write_end_of_answer(struct generation *g, int answer) {
     begin_message(g);
     end_block(g);
@@ -157,6 +162,7 @@ const struct reply_form anthropic_messages = {.prompt = "messages",
                                               .strict = true,
                                               .stream_type = "text/event-stream",
                                               .piece = write_piece,
+                                              .ping = write_ping,
                                               .end_answer = write_end_of_answer,
                                               .end = write_end,
                                               .whole = whole_json,

@@ -30,6 +30,8 @@ struct ask {
     bool logprobs;
     int top_logprobs;
 };
+// A prompt that is not continued as it is becomes the user's message; what the system says comes first.
+void ask_arrange(struct ask *a);
 void ask_free(struct ask *a);
 
 struct refusal {

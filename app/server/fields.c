@@ -42,6 +42,16 @@ bool refuse_within(struct refusal *r, const char *name) {
     return false;
 }
 
+void ask_arrange(struct ask *a) {
+    if (a->prompt && !a->raw) {
+        a->messages = xcalloc(2, sizeof *a->messages);
+        a->messages[a->n_messages++] = (struct engine_message){"user", a->prompt, NULL};
+    }
+    if (!a->system || !a->n_messages) return;
+    memmove(a->messages + 1, a->messages, (size_t)a->n_messages++ * sizeof *a->messages);
+    a->messages[0] = (struct engine_message){"system", a->system, NULL};
+}
+
 void ask_free(struct ask *a) {
     for (int i = 0; i < a->n_parts; i++) free(a->parts[i]);
     free(a->parts), free(a->messages), free(a->stops), free(a->ids);

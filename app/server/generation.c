@@ -9,6 +9,8 @@
 #include "app/server/server_state.h"
 #include "engine/base/clock.h"
 
+#define PING_SECONDS 15
+
 static void generation_free(struct generation *g) {
     struct generation **at = &g->server->generations;
     while (*at != g) at = &(*at)->next;
@@ -39,6 +41,7 @@ void generation_begin(struct server *s, struct exchange *x, const struct reply_f
                              .model = m,
                              .created = (int64_t)time(NULL),
                              .submitted = clock_ns(),
+                             .heard = clock_ns(),
                              .stream = a->stream,
                              .with_usage = a->with_usage,
                              .logprobs = a->logprobs,
@@ -84,6 +87,23 @@ static void begin_stream(struct generation *g) {
     http_stream(g->exchange, g->form->stream_type);
 }
 
+uint64_t generations_due(const struct server *s) {
+    uint64_t due = 0;
+    for (const struct generation *g = s->generations; g; g = g->next)
+        if (g->stream && g->exchange && (!due || g->heard < due)) due = g->heard;
+    return due ? due + PING_SECONDS * NANOSECONDS : 0;
+}
+
+void generations_ping(struct server *s) {
+    const uint64_t now = clock_ns();
+    for (struct generation *g = s->generations; g; g = g->next) {
+        if (!g->stream || !g->exchange || now < g->heard + PING_SECONDS * NANOSECONDS) continue;
+        begin_stream(g);
+        g->form->ping(g);
+        g->heard = now;
+    }
+}
+
 static void take_text(struct generation *g, const struct engine_event *e) {
     struct generated *answer = &g->answers[e->answer];
     if (e->token >= 0) figures_token(&g->server->figures, g->submitted, answer->last, e->at);
@@ -97,6 +117,7 @@ static void take_text(struct generation *g, const struct engine_event *e) {
     if (g->stream && (e->size || listed)) {
         begin_stream(g);
         g->form->piece(g, e->answer, e);
+        g->heard = clock_ns();
         answer->any = true;
     }
 }

@@ -115,13 +115,19 @@ static void put_response(json_t *line, const struct bytes texts[2]) {
     if (thinking->size) json_object_set_new(line, "thinking", reply_text(thinking->data, thinking->size));
 }
 
-static void write_piece(struct generation *g, const struct engine_event *e, put_text *put) {
-    struct bytes texts[2] = {0};
-    texts[e->channel] = (struct bytes){.data = (char *)e->text, .size = e->size};
+static void write_texts(struct generation *g, const struct bytes texts[2], put_text *put) {
     json_t *line = line_json(g->model, false);
     put(line, texts);
     reply_line(g->exchange, line);
 }
+
+static void write_piece(struct generation *g, const struct engine_event *e, put_text *put) {
+    struct bytes texts[2] = {0};
+    texts[e->channel] = (struct bytes){.data = (char *)e->text, .size = e->size};
+    write_texts(g, texts, put);
+}
+
+static const struct bytes nothing[2] = {0}; // a piece without text is heard, too
 
 static json_t *last_json(const struct generation *g, put_text *put) {
     const struct generated *answer = &g->answers[0];
@@ -139,9 +145,8 @@ static json_t *last_json(const struct generation *g, put_text *put) {
 }
 
 static json_t *idle_json(const struct server_model *m, put_text *put) {
-    const struct bytes texts[2] = {0};
     json_t *line = line_json(m, true);
-    put(line, texts);
+    put(line, nothing);
     json_object_set_new(line, "done_reason", json_string("load"));
     return line;
 }
@@ -154,6 +159,7 @@ static void chat_piece(struct generation *g, int answer, const struct engine_eve
     (void)answer;
     write_piece(g, e, put_message);
 }
+static void chat_ping(struct generation *g) { write_texts(g, nothing, put_message); }
 static json_t *chat_last(const struct generation *g) { return last_json(g, put_message); }
 static void chat_end(struct generation *g) { reply_line(g->exchange, chat_last(g)); }
 static json_t *chat_idle(const struct server_model *m) { return idle_json(m, put_message); }
@@ -162,6 +168,7 @@ static void generate_piece(struct generation *g, int answer, const struct engine
     (void)answer;
     write_piece(g, e, put_response);
 }
+static void generate_ping(struct generation *g) { write_texts(g, nothing, put_response); }
 static json_t *generate_last(const struct generation *g) { return last_json(g, put_response); }
 static void generate_end(struct generation *g) { reply_line(g->exchange, generate_last(g)); }
 static json_t *generate_idle(const struct server_model *m) { return idle_json(m, put_response); }
@@ -172,6 +179,7 @@ const struct reply_form ollama_chat = {.prompt = "messages",
                                        .stream_type = "application/x-ndjson",
                                        .idle = chat_idle,
                                        .piece = chat_piece,
+                                       .ping = chat_ping,
                                        .end_answer = end_answer,
                                        .end = chat_end,
                                        .whole = chat_last,
@@ -184,6 +192,7 @@ const struct reply_form ollama_generate = {.prompt = "prompt",
                                            .stream_type = "application/x-ndjson",
                                            .idle = generate_idle,
                                            .piece = generate_piece,
+                                           .ping = generate_ping,
                                            .end_answer = end_answer,
                                            .end = generate_end,
                                            .whole = generate_last,

@@ -34,6 +34,8 @@ void reply_event(struct exchange *x, json_t *object) {
     free(text);
 }
 
+void reply_comment(struct generation *g) { http_write(g->exchange, ": waiting\n\n", 11); }
+
 void reply_line(struct exchange *x, json_t *object) {
     size_t size;
     char *text = dump(object, &size);

@@ -36,37 +36,29 @@ static bool check(const struct server *s, const struct ask *a, const struct repl
     if (a->top_logprobs && !a->logprobs) return refuse(r, 400, "top_logprobs", "needs logprobs to be true");
     if (chosen && !reasoning_fits(m->info, a->reasoning))
         return refuse(r, 400, form->effort, "the model does not offer a choice");
-    return has_room(s, a, r);
+    return true;
 }
 
-// A prompt that is not continued as it is becomes the user's message; what the system says comes first.
-static void arrange(struct ask *a) {
-    if (a->prompt && !a->raw) {
-        a->messages = xcalloc(2, sizeof *a->messages);
-        a->messages[a->n_messages++] = (struct engine_message){"user", a->prompt, NULL};
-    }
-    if (!a->system || !a->n_messages) return;
-    memmove(a->messages + 1, a->messages, (size_t)a->n_messages++ * sizeof *a->messages);
-    a->messages[0] = (struct engine_message){"system", a->system, NULL};
+struct request_params route_params(const struct server *s, const struct ask *a) {
+    return (struct request_params){.messages = a->n_messages ? a->messages : NULL,
+                                   .n_messages = a->n_messages,
+                                   .raw = a->raw ? a->prompt : NULL,
+                                   .ids = a->n_ids ? a->ids : NULL,
+                                   .n_ids = a->n_ids,
+                                   .sampling = a->sampling,
+                                   .n_answers = a->n_answers,
+                                   .reasoning = a->reasoning,
+                                   .stops = a->stops,
+                                   .n_stops = a->n_stops,
+                                   .grammar = a->grammar,
+                                   .max_tokens = a->max_tokens,
+                                   .time_limit = s->settings.time_limit};
 }
 
 static void begin(struct server *s, struct exchange *x, const struct reply_form *form, struct ask *a) {
-    arrange(a);
-    s->last_conversation = s->last_conversation % CONVERSATION_MOST + 1;
-    const struct request_params p = {.conversation = s->last_conversation,
-                                     .messages = a->n_messages ? a->messages : NULL,
-                                     .n_messages = a->n_messages,
-                                     .raw = a->raw ? a->prompt : NULL,
-                                     .ids = a->n_ids ? a->ids : NULL,
-                                     .n_ids = a->n_ids,
-                                     .sampling = a->sampling,
-                                     .n_answers = a->n_answers,
-                                     .reasoning = a->reasoning,
-                                     .stops = a->stops,
-                                     .n_stops = a->n_stops,
-                                     .grammar = a->grammar,
-                                     .max_tokens = a->max_tokens,
-                                     .time_limit = s->settings.time_limit};
+    ask_arrange(a);
+    struct request_params p = route_params(s, a);
+    p.conversation = s->last_conversation = s->last_conversation % CONVERSATION_MOST + 1;
     generation_begin(s, x, form, &s->model, &p, a);
 }
 
@@ -80,10 +72,10 @@ static void generate(struct server *s, struct exchange *x, const struct reply_fo
                     .max_tokens = form->max_tokens ? form->max_tokens : s->settings.max_tokens,
                     .n_answers = 1};
     json_t *object = route_parse(x, &r);
-    const bool read = object && fields_read(object, fields, form->strict, &a, &r);
+    const bool read = object && fields_read(object, fields, form->strict, &a, &r) && has_room(s, &a, &r);
     const enum model_answer model = read ? server_model_find(s, a.model, &r) : MODEL_REFUSED;
     const bool idle = !a.n_messages && !a.n_ids && (!a.prompt || !*a.prompt);
-    if (model == MODEL_LATER && has_room(s, &a, &r)) server_model_wait(s, x, again);
+    if (model == MODEL_LATER) server_model_wait(s, x, again);
     else if (model == MODEL_READY && idle && form->idle) reply_json(x, 200, form->idle(&s->model));
     else if (model == MODEL_READY && check(s, &a, form, &r)) begin(s, x, form, &a);
     else reply_refusal(x, form, &r);
@@ -236,6 +228,7 @@ static const struct route routes[] = {
     {"POST", "/v1/responses", openai_ask_response},
     {"POST", "/v1/embeddings", unsupported},
     {"POST", "/v1/messages", anthropic_ask},
+    {"POST", "/v1/messages/count_tokens", tokens_count},
     {"GET", "/", ollama_root},
     {"GET", "/api/version", ollama_version},
     {"GET", "/api/tags", ollama_tags},

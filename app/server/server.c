@@ -76,7 +76,10 @@ static void engine_turn(void *context, bool ready) {
     struct engine_event e;
     (void)ready;
     while (s->model.client && engine_poll(s->model.client, &e)) generation_take(s, &e);
+    generations_ping(s);
 }
+
+static uint64_t engine_due(void *context) { return generations_due(context); }
 
 static int worker_ready_fd(void *context) { return worker_fd(((const struct server *)context)->worker); }
 
@@ -103,7 +106,7 @@ static void clients_turn(void *context, bool ready) {
 // Clients come last, so that what the engine said is sent in the same turn.
 static void add_sources(struct server *s) {
     loop_add(s->loop, &(struct loop_source){stop_fd, POLLIN, NULL, stop_turn, s});
-    loop_add(s->loop, &(struct loop_source){engine_fd, POLLIN, NULL, engine_turn, s});
+    loop_add(s->loop, &(struct loop_source){engine_fd, POLLIN, engine_due, engine_turn, s});
     loop_add(s->loop, &(struct loop_source){worker_ready_fd, POLLIN, NULL, worker_turn, s});
     loop_add(s->loop, &(struct loop_source){models_fd, POLLIN, models_due, models_turn, s});
     loop_add(s->loop, &(struct loop_source){clients_fd, POLLIN, clients_due, clients_turn, s});

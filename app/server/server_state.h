@@ -89,6 +89,7 @@ struct generation {
     uint64_t request;
     int64_t created;                  // seconds since 1970
     uint64_t submitted, first, ended; // clock_ns; first: text; 0: not yet
+    uint64_t heard;                   // likewise, when the client last heard something, or asked
     bool stream, with_usage, logprobs, begun;
     int top_logprobs;
     int n_events;           // of a stream that numbers them
@@ -110,6 +111,7 @@ struct reply_form {
     const char *stream_type;
     json_t *(*idle)(const struct server_model *m); // the reply to a request without a prompt; NULL: refused
     void (*piece)(struct generation *g, int answer, const struct engine_event *e); // of a stream
+    void (*ping)(struct generation *g); // to a stream in which nothing has come for a while
     void (*end_answer)(struct generation *g, int answer);
     void (*end)(struct generation *g);
     json_t *(*whole)(const struct generation *g); // reply, once all have ended
@@ -121,6 +123,9 @@ struct reply_form {
 void generation_begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
                       const struct request_params *p, const struct ask *a);
 void generation_take(struct server *s, const struct engine_event *e);
+// Clients that wait long for a prompt to be read hear from time to time that somebody is there.
+uint64_t generations_due(const struct server *s); // clock_ns; 0: nobody waits
+void generations_ping(struct server *s);
 void generations_stop(struct server *s, const char *why); // and tells their clients
 
 // ---- reply.c ----
@@ -128,6 +133,7 @@ void generations_stop(struct server *s, const char *why); // and tells their cli
 void reply_json(struct exchange *x, int status, json_t *object); // takes it
 void reply_refusal(struct exchange *x, const struct reply_form *form, const struct refusal *r);
 void reply_event(struct exchange *x, json_t *object); // of a stream of server-sent events; takes it
+void reply_comment(struct generation *g);             // likewise, of no meaning
 void reply_line(struct exchange *x, json_t *object);  // of a stream of JSON lines; takes it
 json_t *reply_text(const char *text, size_t size);    // invalid UTF-8 is replaced
 
@@ -135,6 +141,7 @@ json_t *reply_text(const char *text, size_t size);    // invalid UTF-8 is replac
 
 void tokens_encode(struct server *s, struct exchange *x);
 void tokens_decode(struct server *s, struct exchange *x);
+void tokens_count(struct server *s, struct exchange *x); // of messages, as Anthropic's API does
 
 // ---- openai.c: what its APIs have in common ----
 
@@ -169,6 +176,8 @@ void ollama_show(struct server *s, struct exchange *x);
 // ---- routes.c ----
 
 json_t *route_parse(const struct exchange *x, struct refusal *r); // the object of its body; NULL: refused
+
+struct request_params route_params(const struct server *s, const struct ask *a); // without a conversation
 
 struct route {
     const char *method, *path;

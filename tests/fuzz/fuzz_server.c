@@ -18,7 +18,7 @@
 
 static const char *const paths[] = {
     "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/api/chat",
-    "/api/generate",        "/api/show",       "/tokenize",     "/detokenize"};
+    "/api/generate",        "/api/show",       "/tokenize",     "/detokenize",  "/v1/messages/count_tokens"};
 enum { PATHS = sizeof paths / sizeof *paths, MOST_TURNS = 200 };
 
 static struct settings settings;
@@ -59,6 +59,7 @@ static const char *const seeds[] = {
     "\"x\",\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":[1,\"b\"]}},\"required\":[\"a\"]}}},"
     "\"€€€€€€€€€€€€€€€€€€€€€€€€€€"
     "€€€€€€€€€€€€€€€€€€€€\":1}",
+    "9{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"system\":\"b\"}",
     "1{\"prompt\":\"a\",\"guided_regex\":\"[a-z]{2,3}|x+\"}",
     HEAD("GET", "/v1/models", "") HEAD("GET", "/metrics", "Connection: close\r\n"),
     HEAD("GET", "/v1/models/guide", "Origin: http://localhost\r\nAuthorization: Bearer x\r\n"),

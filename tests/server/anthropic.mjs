@@ -28,6 +28,12 @@ await run({
     assert.equal(final.stop_reason, 'end_turn');
     assert.ok(final.usage.output_tokens > 10);
   },
+  async 'tokens are counted'() {
+    const counted = await client.messages.countTokens({ model, messages, system: 'Be brief.' });
+    const answer = await ask({ system: 'Be brief.', max_tokens: 1 });
+    const { input_tokens, cache_read_input_tokens } = answer.usage;
+    assert.equal(counted.input_tokens, input_tokens + cache_read_input_tokens);
+  },
   async 'errors are those that the client knows'() {
     await assert.rejects(ask({ model: 'nosuch' }), (e) => e instanceof Anthropic.NotFoundError);
     await assert.rejects(ask({ temperature: 9 }), (e) => e instanceof Anthropic.BadRequestError);

@@ -54,15 +54,16 @@ skip_all() { # WHY
     exit 0
 }
 
-client() { # PACKAGE VERSION SCRIPT: of npm, fetched once into the build's folder
+client() { # PACKAGE VERSION SCRIPT: of npm, fetched once, for all builds
+    npm=$(dirname "$build")/npm
     command -v node > /dev/null && command -v npm > /dev/null || skip_all "no Node.js"
-    if [ ! -d "$build/npm/$1-$2" ]; then
-        timeout 120 npm install --silent --no-audit --no-fund --prefix "$build/npm/$1-$2.part" "$1@$2" \
+    if [ ! -d "$npm/$1-$2" ]; then
+        timeout 120 npm install --silent --no-audit --no-fund --fetch-retries 0 --prefix "$npm/$1-$2.part" "$1@$2" \
             > "$folder/npm" 2>&1 || skip_all "npm cannot fetch $1@$2"
-        mv "$build/npm/$1-$2.part" "$build/npm/$1-$2"
+        mv "$npm/$1-$2.part" "$npm/$1-$2"
     fi
     serve
-    node "$(dirname "$0")/$3" "$(cd "$build/npm/$1-$2" && pwd)" "$url"
+    node "$(dirname "$0")/$3" "$(cd "$npm/$1-$2" && pwd)" "$url"
 }
 
 report() {

@@ -204,6 +204,35 @@ static void test_slow_requests_end(void **state) {
     close(silent), close(slow), close(answered);
 }
 
+static void test_who_waits_long_for_a_stream_hears_something(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *body, *sign, *first;
+    } cases[] = {
+        {CHAT, STREAM, "\n: waiting", "\"role\":\"assistant\",\"content\":\"late\""},
+        {"/v1/responses", "{\"input\":\"Hi\",\"stream\":true}", "\n: waiting", "event: response.created"},
+        {"/v1/messages", STREAM, "event: ping", "\"text\":\"late\""},
+        {"/api/chat", ASK, "\"content\":\"\"}", "\"content\":\"late\""},
+        {"/api/generate", "{\"prompt\":\"Hi\"}", "\"response\":\"\"}", "\"response\":\"late\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint64_t begin = clock_ns();
+        int fd = post(cases[i].path, cases[i].body);
+        clock_freeze(begin + 14 * NANOSECONDS);
+        turn(3);
+        assert_int_equal(recv(fd, heard, 1, MSG_DONTWAIT | MSG_PEEK), -1); // an error could still have its status
+        for (int k = 1; k < 4; k++) {
+            clock_freeze(begin + (uint64_t)(16 * k) * NANOSECONDS);
+            hear(fd, cases[i].sign);
+        }
+        tell_text(0, CHANNEL_ANSWER, 6, "late");
+        tell_end(0, REQUEST_FINISHED, FINISH_END, "");
+        assert_says(hear(fd, NULL), cases[i].first);
+        clock_freeze(0);
+        close(fd);
+    }
+}
+
 static void test_requests_are_limited_in_size(void **state) {
     (void)state;
     char *body = xcalloc(1, HTTP_BODY_BYTES + 100), *headers = xcalloc(1, 2 * HTTP_HEADER_BYTES);
@@ -311,6 +340,7 @@ int main(void) {
         WITH_SERVER(test_a_client_that_does_not_read_is_given_up),
         WITH_SERVER(test_a_server_closes_while_it_answers),
         WITH_SERVER(test_slow_requests_end),
+        WITH_SERVER(test_who_waits_long_for_a_stream_hears_something),
         WITH_SERVER(test_requests_are_limited_in_size),
         WITH_SERVER(test_chunks_are_limited_too),
         WITH_SERVER(test_the_bodies_of_all_requests_are_limited),

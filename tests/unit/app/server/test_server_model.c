@@ -81,6 +81,25 @@ static void test_who_leaves_while_waiting_holds_nobody_up(void **state) {
     assert_answered(first, "guide", "one");
 }
 
+static void test_who_finds_no_room_to_wait_holds_nobody_up(void **state) {
+    (void)state;
+    int fds[8];
+    for (int i = 0; i < 8; i++) fds[i] = ask("{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"n\":64}");
+    wait_for_requests(8);
+    int refused = ask(ASK("other"));
+    assert_int_equal(status_of(hear(refused, NULL)), 503);
+    close(refused);
+    for (int i = 1; i < 8; i++) close(fds[i]);
+    turn(5);
+    for (engine.n_requests = 2; engine.n_requests <= 8; engine.n_requests++)
+        for (int k = 0; k < 64; k++) tell_end(k, REQUEST_CANCELLED, FINISH_CANCELLED, "");
+    engine.n_requests = 8;
+    turn(5);
+    int last = ask(ASK("guide"));
+    wait_for_requests(9);
+    close(last), close(fds[0]);
+}
+
 static void test_a_model_that_cannot_be_loaded(void **state) {
     (void)state;
     int fd = ask(ASK("FAILS"));
@@ -114,15 +133,24 @@ static void test_models_are_described_without_loading(void **state) {
     assert_null(model_host_path(host));
 }
 
+// The models of the machine are known: before, nobody can tell whether a name is one of them.
+static int start_with_list(void **state) {
+    start_server(state);
+    exchange("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    return 0;
+}
+
 #define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, start_server, stop_server)
+#define WITH_LIST(test)   cmocka_unit_test_setup_teardown(test, start_with_list, stop_server)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_SERVER(test_another_model_is_loaded_for_who_asks),
-        WITH_SERVER(test_nobody_is_passed_over),
-        WITH_SERVER(test_who_leaves_while_waiting_holds_nobody_up),
+        WITH_LIST(test_nobody_is_passed_over),
+        WITH_LIST(test_who_leaves_while_waiting_holds_nobody_up),
+        WITH_LIST(test_who_finds_no_room_to_wait_holds_nobody_up),
         WITH_SERVER(test_a_model_that_cannot_be_loaded),
-        WITH_SERVER(test_a_server_closes_while_somebody_waits),
+        WITH_LIST(test_a_server_closes_while_somebody_waits),
         WITH_SERVER(test_models_are_described_without_loading),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
