@@ -64,7 +64,8 @@ static int rows(int width, bool ascii) {
 static void draw(struct view_frame *f, struct rect area, void *kept) {
     struct key_label labels[CHOICES];
     canvas_fill(f->canvas, area, view_style(ROLE_TEXT), ' '); // over the message
-    if (!transcript_text_cursor(kept, &f->cursor_x, &f->cursor_y)) f->cursor_x = f->cursor_y = -1;
+    const bool shown = transcript_text_cursor(kept, &f->cursor_x, &f->cursor_y);
+    if (!shown || !rect_holds(f->layout->transcript, f->cursor_x, f->cursor_y)) f->cursor_x = f->cursor_y = -1;
     key_labels_draw(labels, labels_of(labels), f, area);
 }
 

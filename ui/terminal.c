@@ -59,6 +59,7 @@ static struct {
     struct termios before, raw;
     char enter[128], leave[128];
     atomic_bool taken;
+    volatile sig_atomic_t entered; // `enter` was written, at least in part
     volatile sig_atomic_t lent;    // to another program, which is stopped and continued with this one
     bool open;                     // between terminal_open and terminal_close
     volatile sig_atomic_t resumed; // what is shown is unknown
@@ -91,8 +92,9 @@ static void modes_set(const struct termios *modes) {
 // A terminal that has stalled may come back: what it was to show before makes room for what it must hear.
 static void hold_give_back(void) {
     if (!atomic_exchange(&hold.taken, false)) return;
-    size_t size = strlen(hold.leave);
+    size_t size = hold.entered ? strlen(hold.leave) : 0;
     bool gone = false;
+    hold.entered = 0;
     if (write_some(hold.output, hold.leave, size, PATIENCE_MS, &gone) < size && !gone) {
         tcflush(hold.output, TCOFLUSH);
         write_some(hold.output, hold.leave, size, PATIENCE_MS, &gone);
@@ -247,8 +249,10 @@ static int output_open(int fd) {
 static bool flush(struct terminal *t, int patience_ms) {
     size_t size = strlen(hold.enter);
     if (!atomic_load(&hold.taken)) return true; // resumed later, with a whole frame
-    if (t->entered < size)
+    if (t->entered < size) {
+        hold.entered = 1;
         t->entered += write_some(t->output, hold.enter + t->entered, size - t->entered, patience_ms, &t->ended);
+    }
     if (t->entered < size) return false;
     size_t n = write_some(t->output, t->unsent, t->n_unsent, patience_ms, &t->ended);
     t->unsent += n, t->n_unsent -= n;

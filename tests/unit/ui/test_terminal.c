@@ -486,9 +486,17 @@ static void lending_child(void) {
     say_now("|back|");
     terminal_reclaim(t);
     terminal_draw(t, &c, &theme, 0, 0);
+    terminal_lend(t);
+    terminal_reclaim(t); // and closed before anything is shown
     terminal_close(t);
     canvas_close(&c);
     _exit(0);
+}
+
+static int count_of(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++) n++;
+    return n;
 }
 
 static void test_the_terminal_is_lent_and_taken_over_again(void **state) {
@@ -508,6 +516,7 @@ static void test_the_terminal_is_lent_and_taken_over_again(void **state) {
     assert_true(lent && lent == back); // nothing was drawn between
     assert_non_null(strstr(back, "\033[?1049h"));
     assert_non_null(strstr(back, "same text"));
+    assert_int_equal(count_of(s.seen, "\033[22;2t"), count_of(s.seen, "\033[23;2t")); // its title is put aside and back
     *lent = 0;
     assert_restored(&s);
 }
