@@ -146,8 +146,12 @@ static void on_stop(int signal_number) {
 static void on_continue(int signal_number) {
     int saved = errno;
     if (hold.lent) return;
-    if (pthread_equal(pthread_self(), hold.thread)) hold_take();
-    else pthread_kill(hold.thread, signal_number); // whose poll() must wake up to draw
+    if (!pthread_equal(pthread_self(), hold.thread)) {
+        pthread_kill(hold.thread, signal_number); // whose poll() must wake up to draw
+    } else {
+        hold_give_back(); // where it was stopped without being asked, or not at all
+        hold_take();
+    }
     errno = saved;
 }
 

@@ -147,7 +147,7 @@ const char *golden_display_left(const struct golden_display *d) {
     if (d->changed) return "a mode that is not known here";
     if (d->shaped) return "the cursor has another shape";
     if (d->coloured) return "what is written has a colour";
-    if (d->titles) return "the window has another title";
+    if (d->titles) return d->titles > 0 ? "the window's title is put aside" : "the window's title was taken back twice";
     return d->other_screen || d->mouse || !d->cursor_visible ? "the emulator sees more" : NULL;
 }
 

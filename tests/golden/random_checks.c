@@ -151,8 +151,11 @@ static void check_draft(struct random_checks *k, const struct chat *c) {
     if (session_index(c->session, k->current) < 0) return;
     const struct draft *now = k->edits ? &k->current->edit : &k->current->draft;
     const bool half = now->text && strstr(now->text, "\xef\xbf\xbd"); // of a character, which this key has ended
-    hold(k, half || (now->text && !strcmp(now->text, k->draft)), "'%.60s' was written and is not in the draft",
-         k->draft);
+    hold(k, half || (now->text && !strcmp(now->text, k->draft)), "'%.60s' was written, the draft is '%.60s' (%s)",
+         k->draft, now->text ? now->text : "",
+         k->current->editing   ? "editing"
+         : k->current->reading ? "reading"
+                               : "read");
 }
 
 static void check_tree(struct random_checks *k, const struct chat *c) {

@@ -487,6 +487,12 @@ static void lending_child(void) {
     terminal_reclaim(t);
     terminal_draw(t, &c, &theme, 0, 0);
     terminal_lend(t);
+    terminal_reclaim(t); // nothing is shown before
+    raise(SIGCONT);
+    terminal_draw(t, &c, &theme, 0, 0);
+    raise(SIGCONT);
+    terminal_draw(t, &c, &theme, 0, 0);
+    terminal_lend(t);
     terminal_reclaim(t); // and closed before anything is shown
     terminal_close(t);
     canvas_close(&c);
