@@ -185,7 +185,7 @@ static void chat_deleted(struct chat *c, struct session_chat *chat) {
     chat_find_deleted(c, chat);
     chat_say(c, false, "deleted %s%s%s%s", *title ? title : "the chat", *key ? " (" : "", key,
              *key ? " brings it back)" : "");
-    if (c->composing == chat) c->composing = NULL;
+    if (c->composing == chat) chat_draft_take(c), c->composing = NULL; // to come back with it
     if (c->comparing == chat) c->comparing = NULL;
     if (c->current != chat) return;
     const int count = session_listed(c->session), index = session_index(c->session, chat);

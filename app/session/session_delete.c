@@ -72,7 +72,7 @@ void session_delete(struct session *s, struct session_chat *chat) {
 // ---- bringing back ----
 
 void session_keep_deleted(struct session *s, struct session_chat *chat) {
-    if (!chat->conversation.count && !chat->draft.text) { // nothing is lost
+    if (!chat->conversation.count && !chat->conversation.waiting.count && !chat->draft.text) { // nothing is lost
         session_chat_free(chat);
         return;
     }

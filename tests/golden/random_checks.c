@@ -148,7 +148,10 @@ static void check_sent(struct random_checks *k, const struct chat *c) {
 
 static void check_draft(struct random_checks *k, const struct chat *c) {
     if (!k->draft || k->elsewhere || k->sends || c->current == k->current) return;
-    if (session_index(c->session, k->current) < 0) return;
+    if (session_index(c->session, k->current) < 0 && !can_come_back(c->session, k->current)) {
+        hold(k, false, "'%.60s' was written and its chat is gone", k->draft);
+        return;
+    }
     const struct draft *now = k->edits ? &k->current->edit : &k->current->draft;
     const bool half = now->text && strstr(now->text, "\xef\xbf\xbd"); // of a character, which this key has ended
     hold(k, half || (now->text && !strcmp(now->text, k->draft)), "'%.60s' was written, the draft is '%.60s' (%s)",

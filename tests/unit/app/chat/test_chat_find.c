@@ -88,6 +88,18 @@ static void test_a_deleted_chat_comes_back(void **state) {
     assert_non_null(strstr(screen.status, "no chat was deleted"));
 }
 
+static void test_a_deleted_chat_comes_back_with_what_was_typed(void **state) {
+    (void)state;
+    talk("One", "a");
+    type("half a"); // not given to the session yet
+    act(COMMAND_DELETE, -1, "");
+    pass(0.1);
+    assert_string_equal(screen.composer, "");
+    act(COMMAND_UNDELETE, -1, NULL);
+    pass(0.1);
+    assert_string_equal(screen.composer, "half a");
+}
+
 static void test_a_chat_deleted_unread_comes_back(void **state) {
     (void)state;
     talk("One", "a");
@@ -190,6 +202,7 @@ int main(void) {
         CHAT_TEST(test_going_to_a_match_leads_to_its_message),
         CHAT_TEST(test_a_match_in_a_chat_that_is_not_read_yet_is_shown),
         CHAT_TEST(test_a_deleted_chat_comes_back),
+        CHAT_TEST(test_a_deleted_chat_comes_back_with_what_was_typed),
         CHAT_TEST(test_a_chat_deleted_unread_comes_back),
         CHAT_TEST(test_pinned_chats_come_first_and_archived_ones_last),
         CHAT_TEST(test_tags_are_found),
