@@ -173,3 +173,13 @@ struct machine *grammar_machine(struct grammar *g, struct lexicon *l) {
     pthread_mutex_unlock(&g->lock);
     return m;
 }
+
+void grammar_drop_unused(void) {
+    pthread_mutex_lock(&recent_lock);
+    for (int i = 0; i < RECENT && recent[i]; i++) {
+        pthread_mutex_lock(&recent[i]->lock);
+        drop_unused(recent[i]);
+        pthread_mutex_unlock(&recent[i]->lock);
+    }
+    pthread_mutex_unlock(&recent_lock);
+}

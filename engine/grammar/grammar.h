@@ -7,5 +7,7 @@
 
 // The one that all who use this grammar with this lexicon share; the caller drops it, before the grammar.
 struct machine *grammar_machine(struct grammar *g, struct lexicon *l);
+// Drops the machines of lexicons that nobody else has any more, of grammars that are kept to be found again.
+void grammar_drop_unused(void);
 
 #endif

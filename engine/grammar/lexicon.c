@@ -14,6 +14,24 @@ struct counted {
     char *bytes; // of all texts
 };
 
+int lexicon_kind(uint8_t byte) {
+    static const char *const kinds[] = {"abcdefghijklmnopqrstuvwxyz",
+                                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+                                        "0123456789",
+                                        " ",
+                                        "_",
+                                        "-",
+                                        ".",
+                                        ",;:!?'",
+                                        "\n",
+                                        "\"",
+                                        "\\"};
+    enum { KINDS = sizeof kinds / sizeof *kinds };
+    for (int i = 0; i < KINDS; i++)
+        if (byte && strchr(kinds[i], byte)) return i;
+    return byte < 0x20 ? KINDS : byte < 0x7f ? KINDS + 1 : KINDS + 2;
+}
+
 // The characters of a plain token; 0: it is not.
 static int plain_characters(struct span text) {
     int n = 0;
@@ -69,6 +87,15 @@ static size_t common_bytes(struct span a, struct span b) {
     return n;
 }
 
+// From the last node to the first, so that those further down are done.
+static void note_below(struct lexicon_tree *t) {
+    uint16_t bits[256];
+    for (int b = 0; b < 256; b++) bits[b] = (uint16_t)(1u << lexicon_kind((uint8_t)b));
+    for (uint32_t i = t->n_nodes; i-- > 0;)
+        for (uint32_t k = i + 1; k < t->nodes[i].end; k = t->nodes[k].end)
+            t->nodes[i].below |= t->nodes[k].below | bits[t->nodes[k].byte];
+}
+
 // A node for each byte that a token does not have in common with the one before it. `tokens` is sorted, and kept.
 static struct lexicon_tree grow(const struct lexicon *l, int32_t *tokens, uint32_t n) {
     uint32_t *path = xmalloc((l->longest + 1) * sizeof *path);
@@ -94,6 +121,7 @@ static struct lexicon_tree grow(const struct lexicon *l, int32_t *tokens, uint32
         before = text;
     }
     while (depth) t.nodes[path[depth--]].end = t.n_nodes;
+    note_below(&t);
     t.nodes[t.n_nodes] = (struct lexicon_node){.end = t.n_nodes + 1, .first_token = n};
     free(path);
     return t;

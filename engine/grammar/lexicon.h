@@ -1,7 +1,7 @@
 // Lexicon: the tokens of a vocabulary by their bytes, for masks.
 //
 // Sorted, tokens that begin alike are neighbours: as a tree, what they have in common is looked at once. The nodes of a
-// tree lie in the order in which they are walked, so that a branch is left out by a jump.
+// tree lie in the order in which they are walked, so that a branch is left out, or taken as a whole, by a jump.
 //
 // Most tokens are plain: they could stand in any JSON string as they are. Where a grammar takes all plain texts of so
 // many characters, its mask has these tokens from a table, and only the others are walked. Immutable once open, shared
@@ -17,6 +17,7 @@ struct lexicon_node {
     uint32_t end;         // the node behind this one's branch
     uint32_t first_token; // of those that end here; those of the next node follow
     uint16_t depth;       // bytes, 1 at the top
+    uint16_t below;       // kinds of the bytes further down, as bits
     uint8_t byte;
 };
 
@@ -40,6 +41,9 @@ struct lexicon *lexicon_share(struct lexicon *l);
 void lexicon_drop(struct lexicon *l); // NULL: does nothing
 // Nobody else has a reference.
 bool lexicon_is_last(const struct lexicon *l);
+
+// The kind of a byte, below 16: bytes that grammars mostly treat alike.
+int lexicon_kind(uint8_t byte);
 
 // Whether a byte below 0x80 stands for itself in a JSON string.
 static inline bool lexicon_is_plain(uint8_t byte) { return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\'; }

@@ -7,8 +7,8 @@
 //
 // Places, where bytes lead from them, and their masks are found out when they are needed, and kept. So a token costs
 // little more than copying a mask. A machine belongs to its grammar, is shared by all answers of an engine, counted,
-// and locks itself. Every call is bounded in time, and the machine in memory; one that is full fails all calls, and the
-// grammar gives a new one to whoever comes next.
+// and locks itself. Every call is bounded in time, and the machine in memory; from half of that on the grammar gives a
+// new one to whoever comes next.
 #ifndef CONFAB_GRAMMAR_MACHINE_H
 #define CONFAB_GRAMMAR_MACHINE_H
 
@@ -25,7 +25,7 @@ struct machine *machine_open(const struct automaton *a, struct lexicon *l); // b
 struct machine *machine_share(struct machine *m);
 void machine_drop(struct machine *m);          // NULL: does nothing
 bool machine_is_last(const struct machine *m); // nobody else has a reference
-bool machine_is_full(const struct machine *m);
+bool machine_is_full(const struct machine *m); // by half
 const struct lexicon *machine_lexicon(const struct machine *m);
 
 // `spaced`: up to two spaces or line ends may come first.

@@ -15,9 +15,9 @@ enum {
 enum { PLAIN_UNKNOWN = 0 };                  // not needed yet
 #define PLAIN_NONE          UINT32_MAX       // none leads on
 #define PLAIN_SOME          (UINT32_MAX - 1) // some do, or to several places
-#define MACHINE_MOST_PLACES (1u << 16)
-#define MACHINE_MOST_FRAMES (1u << 20)
-#define MACHINE_MOST_MASKS  (64u << 20) // bytes; then they are found out again
+#define MACHINE_MOST_PLACES (1u << 15)
+#define MACHINE_MOST_FRAMES (1u << 19)
+#define MACHINE_MOST_MASKS  (24u << 20) // bytes; then they are found out again
 #define MACHINE_MOST_WORK   (1u << 24)  // steps of a call
 
 struct frame {
@@ -40,9 +40,11 @@ struct mask {
 struct place {
     uint32_t first; // item
     uint32_t n;
-    bool known;        // the rest of this, and where bytes lead
-    bool ends;         // the bottom can be reached from it without another byte
-    bool goes_on;      // some byte leads on
+    bool known;   // the rest of this, and where bytes lead
+    bool ends;    // the bottom can be reached from it without another byte
+    bool goes_on; // some byte leads on
+    bool loops_known;
+    uint16_t loops;    // kinds of bytes that all lead to the place itself, as bits
     uint32_t twin;     // the place whose mask it has; PLACE_DEAD: not needed yet
     uint32_t plain;    // the place to which all plain characters lead, or one of the below
     struct mask *mask; // NULL: not needed yet

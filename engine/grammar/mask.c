@@ -5,6 +5,8 @@
 #include "engine/base/panic.h"
 #include "engine/grammar/machine_state.h"
 
+enum { LARGE_BRANCH = 4 }; // nodes
+
 // Of a tree the nodes [begin, end), which are `depth` bytes below the top, from a position.
 struct walk_task {
     uint32_t begin, end, depth;
@@ -34,6 +36,22 @@ static void note_exit(struct mask *mask, uint32_t node) {
     mask->exits[mask->n_exits++] = node;
 }
 
+// Kinds of bytes of which each leads from the place to itself.
+static uint16_t place_loops(struct machine *m, uint32_t place) {
+    if (!m->places[place].loops_known) {
+        uint16_t leave = 0;
+        for (int b = 0; b < 256; b++)
+            if (place_next(m, place, (uint8_t)b) != place) leave |= (uint16_t)(1u << lexicon_kind((uint8_t)b));
+        m->places[place].loops = (uint16_t)~leave;
+        m->places[place].loops_known = true;
+    }
+    return m->places[place].loops;
+}
+
+static void set_tokens(const struct lexicon_tree *tree, uint32_t from, uint32_t to, uint32_t *bits) {
+    for (uint32_t t = from; t < to; t++) bits[tree->tokens[t] / 32] |= 1u << tree->tokens[t] % 32;
+}
+
 // Sets the bits of tokens that the grammar takes from `task->from`. Where they lead below its bottom: with `mask`, the
 // node is noted as an exit; without, it becomes another task.
 static void walk(struct machine *m, const struct lexicon_tree *tree, const struct walk_task *task, struct mask *mask,
@@ -51,8 +69,13 @@ static void walk(struct machine *m, const struct lexicon_tree *tree, const struc
             continue;
         }
         m->path[depth] = place;
-        for (uint32_t t = node->first_token; t < nodes[i + 1].first_token; t++)
-            bits[tree->tokens[t] / 32] |= 1u << tree->tokens[t] % 32;
+        const bool stays = place == m->path[depth - 1] && node->end - i >= LARGE_BRANCH;
+        if (stays && !(node->below & ~place_loops(m, place)) && !place_ends(m, place)) { // and so on all the way
+            set_tokens(tree, node->first_token, nodes[node->end].first_token, bits);
+            i = node->end;
+            continue;
+        }
+        set_tokens(tree, node->first_token, nodes[i + 1].first_token, bits);
         i++;
         if (i == node->end || !place_ends(m, place)) continue;
         if (mask) note_exit(mask, i - 1);

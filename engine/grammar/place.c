@@ -12,8 +12,10 @@ bool machine_work(struct machine *m, uint64_t steps) {
     return status_fail(&m->failed, STATUS_LIMIT, "the grammar is too ambiguous: a token takes too many steps");
 }
 
-static bool fail_full(struct machine *m) {
-    atomic_store(&m->full, true);
+// From half way on others are given a new machine, so that whoever has this one can go on.
+static bool has_room(struct machine *m, uint32_t n, uint32_t most) {
+    if (n >= most / 2) atomic_store(&m->full, true);
+    if (n < most) return true;
     return status_fail(&m->failed, STATUS_LIMIT, "the grammar takes too much memory");
 }
 
@@ -56,10 +58,7 @@ uint32_t frame_push(struct machine *m, uint32_t state, uint32_t below) {
     const uint64_t hash = hash_pair(state, below);
     for (uint32_t at = (uint32_t)hash & (t->capacity - 1), id; (id = t->slots[at]); at = (at + 1) & (t->capacity - 1))
         if (m->frames[id].state == state && m->frames[id].below == below) return id;
-    if (m->n_frames == MACHINE_MOST_FRAMES) {
-        fail_full(m);
-        return below;
-    }
+    if (!has_room(m, m->n_frames, MACHINE_MOST_FRAMES)) return below;
     if (m->n_frames == m->frames_capacity) {
         m->frames_capacity *= 2;
         m->frames = xrealloc(m->frames, m->frames_capacity * sizeof *m->frames);
@@ -108,7 +107,8 @@ struct place_item place_settled(const struct machine *m, uint32_t state, uint32_
 }
 
 static bool make_room(struct machine *m, uint32_t n) {
-    if (m->n_places == MACHINE_MOST_PLACES || m->n_items > 16 * MACHINE_MOST_PLACES) return fail_full(m);
+    if (!has_room(m, m->n_places, MACHINE_MOST_PLACES) || !has_room(m, m->n_items, 16 * MACHINE_MOST_PLACES))
+        return false;
     if (m->n_places == m->places_capacity) {
         m->places_capacity *= 2;
         m->places = xrealloc(m->places, m->places_capacity * sizeof *m->places);

@@ -46,6 +46,7 @@ struct constraint_vocabulary *constraint_vocabulary_open(const struct tokenizer 
 void constraint_vocabulary_close(struct constraint_vocabulary *v) {
     if (!v) return;
     lexicon_drop(v->lexicon);
+    grammar_drop_unused();
     free(v->ends);
     free(v);
 }

@@ -296,6 +296,26 @@ static void test_an_answer_ends_at_a_stop_text(void **state) {
     result_free(&r);
 }
 
+static void test_an_answer_is_held_to_its_form(void **state) {
+    (void)state;
+    struct result r = shell("confab run --choice maybe --choice never 'How do I leave?'");
+    assert_int_equal(r.status, 0);
+    assert_true(!strcmp(r.output, "maybe\n") || !strcmp(r.output, "never\n"));
+    result_free(&r);
+    r = shell("confab run --regex '[a-f]{3}-[0-9]' 'How do I leave?'");
+    assert_int_equal(r.size, 6);
+    assert_int_equal(strspn(r.output, "abcdef"), 3);
+    result_free(&r);
+    r = shell(
+        "f=$(mktemp); echo '{\"const\": {\"a\": [1]}}' > $f; confab run --json-schema $f 'How do I leave?'; rm $f");
+    assert_int_equal(*r.output, '{');
+    result_free(&r);
+    assert_fails(shell("confab run --regex '(' x"), 1, "--regex: line 1, column 1: unterminated group");
+    assert_fails(shell("f=$(mktemp); echo 'root ::= a' > $f; confab run --grammar $f x; s=$?; rm $f; exit $s"), 1,
+                 "line 1, column 10: rule 'a' is not defined");
+    assert_fails(shell("confab run --regex x --choice y x"), 2, "only one of");
+}
+
 // The template opens a thinking block, which the model never closes.
 static void test_thinking_is_not_on_standard_output(void **state) {
     (void)state;
@@ -580,6 +600,7 @@ int main(void) {
         cmocka_unit_test(test_an_answer_of_the_built_in_model_is_repeatable),
         cmocka_unit_test(test_a_prompt_may_come_through_a_pipe),
         cmocka_unit_test(test_an_answer_ends_at_a_stop_text),
+        cmocka_unit_test(test_an_answer_is_held_to_its_form),
         cmocka_unit_test(test_thinking_is_not_on_standard_output),
         cmocka_unit_test(test_a_closed_pipe_ends_the_answer),
         cmocka_unit_test(test_devices_are_listed_and_chosen_by_their_names),

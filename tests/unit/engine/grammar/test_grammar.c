@@ -284,6 +284,30 @@ static void test_long_texts_are_read(void **state) {
     free(nested);
 }
 
+// From half of its memory on a machine gives way to a new one, and whoever has it goes on.
+static void test_a_full_machine_gives_way(void **state) {
+    (void)state;
+    char *text = repeated("", "abcdefgh", 1000, "-");
+    struct grammar *g = grammar_open(GRAMMAR_REGEX, "([a-h]{8000}-){3}");
+    struct lexicon *l = lexicon_of_bytes();
+    struct machine *m = grammar_machine(g, l), *other;
+    struct position at;
+    struct status st;
+    bool fits, may_end, goes_on;
+    assert_true(machine_start(m, false, &at, &st));
+    for (int i = 0; i < 3; i++) {
+        assert_true(machine_advance(m, &at, span_of(text), &fits, &st) && fits);
+        other = grammar_machine(g, l);
+        assert_int_equal(other == m, i < 2);
+        machine_drop(other);
+    }
+    assert_true(machine_look(m, at, &may_end, &goes_on, &st) && may_end && !goes_on);
+    machine_drop(m);
+    grammar_drop(g);
+    lexicon_drop(l);
+    free(text);
+}
+
 static void test_a_grammar_is_compiled_once(void **state) {
     (void)state;
     struct grammar *a = grammar_open(GRAMMAR_REGEX, "once|twice"), *b = grammar_open(GRAMMAR_REGEX, "once|twice");
@@ -311,6 +335,7 @@ int main(void) {
         cmocka_unit_test(test_hostile_sources_end_in_an_error),
         cmocka_unit_test(test_ambiguous_grammars_fail_when_they_run),
         cmocka_unit_test(test_long_texts_are_read),
+        cmocka_unit_test(test_a_full_machine_gives_way),
         cmocka_unit_test(test_a_grammar_is_compiled_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

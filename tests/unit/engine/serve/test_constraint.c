@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "engine/answer/splitter.h"
 #include "engine/base/clock.h"
 #include "engine/grammar.h"
 #include "tests/unit/cases.h"
@@ -273,6 +274,56 @@ static void test_thinking_is_free(void **state) {
     bench_close(b);
 }
 
+// A token goes to the constraint and to whoever splits the text, who says what follows.
+static void say(struct constraint *c, struct splitter *s, const struct tokenizer *t, int32_t token) {
+    const struct span text = tokenizer_piece(t, token, false);
+    constraint_take(c, token);
+    if (splitter_is_mark(s, token)) splitter_mark(s, token);
+    else splitter_text(s, text.data, text.size);
+    constraint_follow(c, splitter_is_answer(s), splitter_needs_header(s));
+}
+
+static void no_text(void *context, enum channel channel, const char *text, size_t size) {
+    (void)context, (void)channel, (void)text, (void)size;
+}
+
+static void test_harmony_begins_with_a_header(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct tiny_model_options){.pre = "qwen2"}, &cpu_backend, (struct engine_params){0});
+    const struct tokenizer *t = b->file->tokenizer;
+    const int n = tokenizer_count(t);
+    const int32_t end = token_of(t, "<|im_end|>"), digit = token_of(t, "7"), letter = token_of(t, "f");
+    const struct channel_scheme harmony = {CHANNELS_HARMONY, NULL, NULL, -1, -1, {0, 1, 2, 3, 4, 5, 6}};
+    struct constraint_vocabulary *v = constraint_vocabulary_open(t, &harmony);
+    struct splitter *s = splitter_open(&(struct splitter_params){.scheme = &harmony, .text = no_text});
+    struct grammar *g = compile(GRAMMAR_REGEX, "[0-9]{2}");
+    struct constraint *c =
+        constraint_open(&(struct constraint_params){.vocabulary = v, .grammar = g, .chat = true, .end_token = -1});
+    constraint_follow(c, splitter_is_answer(s), splitter_needs_header(s));
+    assert_true(allowed(c, n, HARMONY_CHANNEL) && allowed(c, n, HARMONY_START));
+    assert_true(!allowed(c, n, digit) && !allowed(c, n, letter) && !allowed(c, n, end));
+    say(c, s, t, HARMONY_CHANNEL);
+    assert_true(allowed(c, n, letter) && allowed(c, n, HARMONY_MESSAGE) && !allowed(c, n, end));
+    for (const char *word = "analysis"; *word; word++) say(c, s, t, token_of(t, (char[]){*word, 0}));
+    say(c, s, t, HARMONY_MESSAGE);
+    say(c, s, t, letter);
+    assert_true(allowed(c, n, letter) && allowed(c, n, HARMONY_END) && !allowed(c, n, end));
+    say(c, s, t, HARMONY_END);
+    assert_true(allowed(c, n, HARMONY_START) && !allowed(c, n, letter));
+    say(c, s, t, HARMONY_CHANNEL);
+    for (const char *word = "final"; *word; word++) say(c, s, t, token_of(t, (char[]){*word, 0}));
+    say(c, s, t, HARMONY_MESSAGE);
+    assert_true(allowed(c, n, digit) && !allowed(c, n, letter) && !allowed(c, n, end) && !allowed(c, n, HARMONY_END));
+    say(c, s, t, digit);
+    say(c, s, t, digit);
+    assert_true(constraint_is_over(c) && allowed(c, n, end));
+    constraint_close(c);
+    splitter_close(s);
+    constraint_vocabulary_close(v);
+    grammar_drop(g);
+    bench_close(b);
+}
+
 static void test_a_vocabulary_may_lack_tokens(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){0}, &cpu_backend, (struct engine_params){0});
@@ -305,6 +356,7 @@ int main(void) {
         cmocka_unit_test(test_a_beginning_has_to_fit),
         cmocka_unit_test(test_pre_empted_answers_hold),
         cmocka_unit_test(test_thinking_is_free),
+        cmocka_unit_test(test_harmony_begins_with_a_header),
         cmocka_unit_test(test_a_vocabulary_may_lack_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
