@@ -5,7 +5,7 @@
 
 #include "engine/base/panic.h"
 
-enum { INDENTATION = 64 }; // blanks behind a line end
+enum { INDENTATION = 24 }; // blanks behind a line end
 
 static const struct expression *set_of(struct rules *r, size_t n, const struct code_range *ranges) {
     struct code_set set = {0};

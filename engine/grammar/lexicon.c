@@ -171,6 +171,21 @@ struct lexicon *lexicon_open(const struct span *texts, int n) {
     return l;
 }
 
+int32_t lexicon_longest(const struct lexicon *l, struct span text, size_t *length) {
+    const struct lexicon_node *nodes = l->all.nodes;
+    int32_t longest = -1;
+    uint32_t at = 0, end = l->all.n_nodes;
+    for (size_t i = 0; i < text.size; i++) {
+        while (at < end && nodes[at].byte != (uint8_t)text.data[i]) at = nodes[at].end;
+        if (at >= end) break;
+        end = nodes[at].end;
+        if (nodes[at].first_token < nodes[at + 1].first_token)
+            longest = l->all.tokens[nodes[at].first_token], *length = i + 1;
+        at++;
+    }
+    return longest;
+}
+
 struct lexicon *lexicon_share(struct lexicon *l) {
     atomic_fetch_add(&((struct counted *)l)->references, 1);
     return l;

@@ -39,6 +39,8 @@ struct lexicon {
 struct lexicon *lexicon_open(const struct span *texts, int n);
 struct lexicon *lexicon_share(struct lexicon *l);
 void lexicon_drop(struct lexicon *l); // NULL: does nothing
+// The token of the longest beginning of a text that is one, and its length; −1: none is.
+int32_t lexicon_longest(const struct lexicon *l, struct span text, size_t *length);
 // Nobody else has a reference.
 bool lexicon_is_last(const struct lexicon *l);
 

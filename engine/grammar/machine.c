@@ -80,6 +80,33 @@ bool machine_look(struct machine *m, struct position at, bool *may_end, bool *go
     return end(m, st);
 }
 
+// The only byte that leads on; −1: there are several.
+static int only_byte(struct machine *m, uint32_t place) {
+    int only = -1;
+    for (int b = 0; b < 256; b++) {
+        if (place_next(m, place, (uint8_t)b) == PLACE_DEAD) continue;
+        if (only >= 0) return -1;
+        only = b;
+    }
+    return only;
+}
+
+bool machine_forced(struct machine *m, struct position at, char *out, size_t size, size_t *n, struct status *st) {
+    begin(m);
+    for (*n = 0; *n < size && machine_work(m, 1);) {
+        if (place_ends(m, at.place)) {
+            if (!at.frame || m->places[at.place].goes_on) break;
+            at = (struct position){.place = place_behind(m, at.frame), .frame = m->frames[at.frame].below};
+            continue;
+        }
+        const int byte = only_byte(m, at.place);
+        if (byte < 0) break;
+        out[(*n)++] = (char)byte;
+        at.place = place_next(m, at.place, (uint8_t)byte);
+    }
+    return end(m, st);
+}
+
 // ---- advancing ----
 
 // What a text may be read as: positions, each of its own.

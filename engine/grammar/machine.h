@@ -34,6 +34,8 @@ bool machine_start(struct machine *m, bool spaced, struct position *out, struct 
 bool machine_mask(struct machine *m, struct position at, uint32_t *mask, struct status *st);
 // Where a text leads; *fits is false, and *at as it was, where the grammar does not allow it.
 bool machine_advance(struct machine *m, struct position *at, struct span text, bool *fits, struct status *st);
+// The bytes that have to come next, whatever else does; up to `size` of them, into out.
+bool machine_forced(struct machine *m, struct position at, char *out, size_t size, size_t *n, struct status *st);
 // Whether the text may be over here, and whether it can go on.
 bool machine_look(struct machine *m, struct position at, bool *may_end, bool *goes_on, struct status *st);
 

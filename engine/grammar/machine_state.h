@@ -18,7 +18,7 @@ enum { PLAIN_UNKNOWN = 0 };                  // not needed yet
 #define MACHINE_MOST_PLACES (1u << 15)
 #define MACHINE_MOST_FRAMES (1u << 19)
 #define MACHINE_MOST_MASKS  (24u << 20) // bytes; then they are found out again
-#define MACHINE_MOST_WORK   (1u << 24)  // steps of a call
+#define MACHINE_MOST_WORK   (6u << 20)  // steps of a call
 
 struct frame {
     uint32_t state, below; // where to go on, and the frame then

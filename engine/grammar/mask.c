@@ -36,16 +36,17 @@ static void note_exit(struct mask *mask, uint32_t node) {
     mask->exits[mask->n_exits++] = node;
 }
 
-// Kinds of bytes of which each leads from the place to itself.
+// Kinds of bytes of which each leads from a place, which is known, to itself.
 static uint16_t place_loops(struct machine *m, uint32_t place) {
-    if (!m->places[place].loops_known) {
+    struct place *p = &m->places[place];
+    if (!p->loops_known) {
         uint16_t leave = 0;
         for (int b = 0; b < 256; b++)
             if (place_next(m, place, (uint8_t)b) != place) leave |= (uint16_t)(1u << lexicon_kind((uint8_t)b));
-        m->places[place].loops = (uint16_t)~leave;
-        m->places[place].loops_known = true;
+        p->loops = (uint16_t)~leave;
+        p->loops_known = true;
     }
-    return m->places[place].loops;
+    return p->loops;
 }
 
 static void set_tokens(const struct lexicon_tree *tree, uint32_t from, uint32_t to, uint32_t *bits) {
@@ -69,8 +70,8 @@ static void walk(struct machine *m, const struct lexicon_tree *tree, const struc
             continue;
         }
         m->path[depth] = place;
-        const bool stays = place == m->path[depth - 1] && node->end - i >= LARGE_BRANCH;
-        if (stays && !(node->below & ~place_loops(m, place)) && !place_ends(m, place)) { // and so on all the way
+        const bool stays = place == m->path[depth - 1] && !place_ends(m, place) && node->end - i >= LARGE_BRANCH;
+        if (stays && !(node->below & ~place_loops(m, place))) { // all the way
             set_tokens(tree, node->first_token, nodes[node->end].first_token, bits);
             i = node->end;
             continue;
@@ -127,11 +128,12 @@ static bool takes_some_plain(struct machine *m, uint32_t place) {
 }
 
 static uint32_t plain_next(struct machine *m, uint32_t place) {
-    if (m->places[place].plain == PLAIN_UNKNOWN) {
-        const uint32_t next = step_plain(m, place);
-        m->places[place].plain = next ? next : takes_some_plain(m, place) ? PLAIN_SOME : PLAIN_NONE;
-    }
-    return m->places[place].plain;
+    if (m->places[place].plain != PLAIN_UNKNOWN) return m->places[place].plain;
+    uint32_t next = step_plain(m, place);
+    if (!next) next = takes_some_plain(m, place) ? PLAIN_SOME : PLAIN_NONE;
+    if (m->failed.code) return PLAIN_SOME; // not known
+    m->places[place].plain = next;
+    return next;
 }
 
 // The number k for which all plain texts of up to k characters are taken, and none that are longer but such of more
@@ -140,7 +142,7 @@ static int plain_reach(struct machine *m, uint32_t place) {
     for (int k = 0; k < LEXICON_PLAIN; k++) {
         const uint32_t next = plain_next(m, place);
         if (next == PLAIN_NONE) return k;
-        if (next == PLAIN_SOME || m->failed.code) return -1;
+        if (next == PLAIN_SOME) return -1;
         if (next == place) break;
         place = next;
     }

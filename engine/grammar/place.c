@@ -208,8 +208,7 @@ static void follow_item(struct machine *m, struct place *p, struct place_item it
             add_to_closure(m, e->rule, frame_push(m, e->to, item.frame));
             continue;
         }
-        for (uint32_t class = a->classes[e->low]; class <= a->classes[e->high]; class ++)
-            add_target(m, class, e->to, item.frame);
+        for (uint32_t k = a->classes[e->low]; k <= a->classes[e->high]; k++) add_target(m, k, e->to, item.frame);
     }
 }
 

@@ -78,10 +78,14 @@ static const json_t *follow_pointer(const json_t *root, const char *pointer) {
 }
 
 static const json_t *find_anchor(const json_t *at, const char *anchor, int depth) {
-    const char *own = json_string_value(json_object_get(at, "$anchor")),
-               *dynamic = json_string_value(json_object_get(at, "$dynamicAnchor")), *name;
-    if ((own && !strcmp(own, anchor)) || (dynamic && !strcmp(dynamic, anchor))) return at;
+    static const char *const keywords[] = {"$anchor", "$dynamicAnchor", "$id", "id"}; // of drafts before 2019: "#name"
     const json_t *found = NULL;
+    const char *name;
+    for (size_t k = 0; k < sizeof keywords / sizeof *keywords; k++) {
+        const char *own = json_string_value(json_object_get(at, keywords[k]));
+        if (own && k >= 2 && *own++ != '#') continue;
+        if (own && !strcmp(own, anchor)) return at;
+    }
     json_t *item;
     size_t i;
     if (json_is_object(at) && depth) {
@@ -112,8 +116,12 @@ const json_t *schema_resolve(struct schema *s, const json_t *schema, const char 
 // ---- conjunctions ----
 
 static bool add_part(struct schema *s, struct conjunction *c, struct part part) {
-    for (int i = 0; i < c->n; i++)
-        if (c->parts[i].schema == part.schema) return c->parts[i].taken |= part.taken, true;
+    for (int i = 0; i < c->n; i++) {
+        if (c->parts[i].schema != part.schema) continue;
+        if (c->parts[i].taken == part.taken) return true;
+        // One of its anyOf was chosen, which may have led back here.
+        return schema_fail(s, part.schema, STATUS_UNSUPPORTED, "the schema contains itself as one of its alternatives");
+    }
     if (c->n == SCHEMA_PARTS)
         return schema_fail(s, part.schema, STATUS_LIMIT, "too many schemas at once (maximum %d)", SCHEMA_PARTS);
     c->parts[c->n++] = part;

@@ -27,17 +27,20 @@ static bool listed_by_all(const struct conjunction *c, const json_t *value) {
     return true;
 }
 
-static const char *const of_objects[] = {"properties", "required", "additionalProperties", "patternProperties"};
-static const char *const of_arrays[] = {"items", "prefixItems", "additionalItems"};
-static const char *const of_strings[] = {"pattern", "format"};
+static const char *const of_objects[] = {"properties",        "required",      "additionalProperties",
+                                         "patternProperties", "propertyNames", NULL};
+static const char *const of_arrays[] = {"items", "prefixItems", "additionalItems", "uniqueItems", NULL};
+static const char *const of_strings[] = {"pattern", "format", NULL};
+static const char *const of_others[] = {NULL};
 
 // What would have to be checked of a listed value, and is not.
 static const char *unchecked(const json_t *part, const json_t *value) {
-    const char *const *names = json_is_object(value) ? of_objects : json_is_array(value) ? of_arrays : of_strings;
-    const int n = json_is_object(value) ? 4 : json_is_array(value) ? 3 : json_is_string(value) ? 2 : 0;
-    for (int i = 0; i < n; i++)
-        if (json_object_get(part, names[i])) return names[i];
-    return NULL;
+    const char *const *names = json_is_object(value)   ? of_objects
+                               : json_is_array(value)  ? of_arrays
+                               : json_is_string(value) ? of_strings
+                                                       : of_others;
+    while (*names && !json_object_get(part, *names)) names++;
+    return *names;
 }
 
 static const struct expression *make_listed(struct schema *s, const struct conjunction *c, const struct shape *shape,

@@ -7,6 +7,8 @@
 #include "engine/base/panic.h"
 #include "engine/grammar/grammar.h"
 
+enum { FORCED_BYTES = 128 };
+
 struct constraint_vocabulary {
     struct lexicon *lexicon;
     uint32_t *ends; // mask of the tokens that end an answer
@@ -195,6 +197,18 @@ int constraint_fits(const struct constraint *c, const int32_t *tokens, int n) {
         i++;
     }
     return i;
+}
+
+int constraint_forced(const struct constraint *c, int32_t *tokens, int most) {
+    char bytes[FORCED_BYTES];
+    size_t n_bytes, length;
+    int n = 0;
+    if (!c->is_answer || !machine_forced(c->machine, c->at, bytes, sizeof bytes, &n_bytes, NULL)) return 0;
+    for (size_t at = 0; at < n_bytes && n < most; at += length) {
+        tokens[n] = lexicon_longest(c->p.vocabulary->lexicon, (struct span){bytes + at, n_bytes - at}, &length);
+        if (tokens[n++] < 0) return n - 1;
+    }
+    return n;
 }
 
 bool constraint_is_over(const struct constraint *c) { return c->is_answer && c->begun && c->over; }

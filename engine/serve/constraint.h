@@ -35,6 +35,8 @@ bool constraint_mask(struct constraint *c, float *logits, int n);
 bool constraint_take(struct constraint *c, int32_t token);
 // How many of these tokens could follow.
 int constraint_fits(const struct constraint *c, const int32_t *tokens, int n);
+// The tokens of the text that has to follow, whatever the model wants, as they may be; up to `most`. Returns how many.
+int constraint_forced(const struct constraint *c, int32_t *tokens, int most);
 bool constraint_is_over(const struct constraint *c);        // the text is complete, and nothing can follow
 const char *constraint_problem(const struct constraint *c); // NULL: none
 

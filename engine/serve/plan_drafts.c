@@ -51,6 +51,19 @@ static void guess(const struct scheduler *s, struct sequence *q) {
     }
 }
 
+#define FORCED 0.95f // a grammar forces the text, which the model may spell with other tokens
+
+// Where a grammar leaves no choice its text is the guess, unless there is one that fits for longer.
+static void guess_forced(struct sequence *q) {
+    struct draft *d = q->draft;
+    int32_t tokens[DRAFT_MOST];
+    const int n = constraint_forced(q->constraint, tokens, DRAFT_MOST);
+    if (!n || constraint_fits(q->constraint, d->guess, d->n_guess) >= n) return;
+    d->n_guess = 0;
+    for (int i = 0; i < n; i++) draft_write(d, tokens[i], FORCED);
+    d->match = DRAFT_LONGEST; // no model wrote it
+}
+
 // ---- a small model that writes ----
 
 static void give_up_drafter(struct scheduler *s, const struct status *why) {
@@ -184,6 +197,7 @@ void plan_drafts(struct scheduler *s) {
         if (!decodes(s->sequences[i])) continue;
         n_decoding++;
         guess(s, s->sequences[i]);
+        if (s->sequences[i]->constraint) guess_forced(s->sequences[i]);
     }
     if (!n_decoding || n_rows > n_decoding) return;
     if (s->drafter) write_ahead(s, n_decoding);

@@ -13,14 +13,17 @@ enum { STEPS = 24 };
 
 static const char *const seeds[] = {
     "0",
-    "1{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"integer\", \"minimum\": -12.5, \"maximum\": 99}, \"b\": "
+    "1{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"integer\", \"minimum\": -12.5, \"maximum\": 99}, "
+    "\"b\": "
     "{\"enum\": [1, \"x\", null]}}, \"required\": [\"a\"], \"additionalProperties\": false}",
     "1{\"$defs\": {\"n\": {\"type\": \"array\", \"prefixItems\": [{\"const\": {\"k\": [1.5]}}], \"items\": {\"$ref\": "
     "\"#/$defs/n\"}, \"maxItems\": 3}}, \"anyOf\": [{\"$ref\": \"#/$defs/n\"}, {\"type\": [\"null\", \"string\"]}]}",
     "1{\"type\": \"string\", \"pattern\": \"^[a-z\\\"]{2,}é?$\", \"maxLength\": 9}",
-    "1{\"oneOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 0.75}, {\"type\": \"string\", \"format\": "
+    "1{\"oneOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 0.75}, {\"type\": \"string\", "
+    "\"format\": "
     "\"date-time\"}], \"allOf\": [{\"not\": {\"type\": \"null\"}}]}",
-    "1{\"type\": \"object\", \"properties\": {\"foo\": {}, \"fob\": false}, \"dependentRequired\": {\"foo\": [\"bar\"]}, "
+    "1{\"type\": \"object\", \"properties\": {\"foo\": {}, \"fob\": false}, \"dependentRequired\": {\"foo\": "
+    "[\"bar\"]}, "
     "\"propertyNames\": {\"type\": \"string\"}, \"minProperties\": 1}",
     "2^(a|b[^c-e\\\\d]*)+?(?:x{2,5}|\\\\u00e9\\\\w)\\\\.$",
     "3root ::= item (\",\" item)* # c\nitem ::= \"(\" root \")\" | [a-z0-9]{1,3} | \"\\x41\" .?\n",
@@ -52,6 +55,12 @@ static void walk(struct machine *m) {
     if (!machine_start(m, false, &at, &st)) abort();
     for (int i = 0; i < STEPS; i++) {
         if (!machine_mask(m, at, mask, &st) || !machine_look(m, at, &may_end, &goes_on, &st)) break;
+        struct position forced = at;
+        char bytes[16];
+        size_t n;
+        if (!machine_forced(m, at, bytes, sizeof bytes, &n, &st)) break;
+        if (!machine_advance(m, &forced, (struct span){bytes, n}, &fits, &st)) break;
+        if (!fits) abort();
         const int32_t token = choose(mask, l->n_tokens, i);
         if (token < 0 && !may_end) abort();
         if (token < 0) break;
@@ -68,7 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!size) return 0;
     char *text = exact_copy(data + 1, size - 1);
     struct status st = {0};
-    struct grammar *g = grammar_compile((enum grammar_kind)((uint8_t)(*data - '0') % GRAMMAR_KIND_COUNT), text, size - 1, &st);
+    struct grammar *g =
+        grammar_compile((enum grammar_kind)((uint8_t)(*data - '0') % GRAMMAR_KIND_COUNT), text, size - 1, &st);
     if (!g && (st.code == STATUS_OK || !*st.text)) abort();
     if (g) {
         struct machine *m = grammar_machine(g, lexicon);

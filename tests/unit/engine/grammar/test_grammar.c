@@ -190,6 +190,37 @@ static void test_positions_do_not_depend_on_tokens(void **state) {
     lexicon_drop(l);
 }
 
+static void test_what_has_to_come_is_known(void **state) {
+    (void)state;
+    static const struct {
+        const char *source, *before, *forced;
+    } cases[] = {
+        {"root ::= \"abc\" | \"abd\"", "", "ab"},
+        {"root ::= \"abc\" | \"abd\"", "abd", ""},
+        {"root ::= a \"x\" | a \"y\"\na ::= \"(\" (\"b\" | b) \")\"\nb ::= \"b\" b*", "(", "b"},
+        {"root ::= a \"xyz\" [0-9]\na ::= \"(\" (a | \"b\") \")\"", "((b", "))xyz"},
+        {"root ::= \"a\"+ \"b\"", "a", ""},
+    };
+    struct lexicon *l = lexicon_of_bytes();
+    for (size_t i = 0; i < N(cases); i++) {
+        struct grammar *g = grammar_open(GRAMMAR_GBNF, cases[i].source);
+        struct machine *m = grammar_machine(g, l);
+        struct position at;
+        struct status st;
+        char out[8];
+        size_t n;
+        bool fits;
+        assert_true(machine_start(m, false, &at, &st));
+        assert_true(machine_advance(m, &at, span_of(cases[i].before), &fits, &st) && fits);
+        assert_true(machine_forced(m, at, out, sizeof out, &n, &st));
+        assert_int_equal(n, strlen(cases[i].forced));
+        assert_memory_equal(out, cases[i].forced, n);
+        machine_drop(m);
+        grammar_drop(g);
+    }
+    lexicon_drop(l);
+}
+
 // ---- limits ----
 
 static void expect_error(enum grammar_kind kind, const char *text, size_t size, enum status_code code) {
@@ -332,6 +363,7 @@ int main(void) {
         cmocka_unit_test(test_choices_match),
         cmocka_unit_test(test_masks_say_what_advancing_does),
         cmocka_unit_test(test_positions_do_not_depend_on_tokens),
+        cmocka_unit_test(test_what_has_to_come_is_known),
         cmocka_unit_test(test_hostile_sources_end_in_an_error),
         cmocka_unit_test(test_ambiguous_grammars_fail_when_they_run),
         cmocka_unit_test(test_long_texts_are_read),

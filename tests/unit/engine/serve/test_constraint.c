@@ -188,6 +188,28 @@ static void test_drafts_hold(void **state) {
     }
 }
 
+// Text that has to come is guessed at first sight.
+static void test_forced_text_is_drafted(void **state) {
+    (void)state;
+    struct backend_ops timed = cpu_backend;
+    timed.run = timed_run;
+    static const char text[] =
+        "pack my box with five dozen liquor jugs; how vexingly quick daft zebras jump, 0123456789";
+    struct bench *b = bench_open((struct tiny_model_options){0}, &timed, (struct engine_params){.draft = DRAFT_LOOKUP});
+    char *source = xasprintf("root ::= (\"a\" | \"b\")? \"%s\"", text);
+    struct grammar *g = compile(GRAMMAR_GBNF, source);
+    ask(b, (struct request_params){.grammar = g, .sampling = greedy()}); // what steps take has to be measured first
+    wait_for_all(b);
+    const uint64_t id = ask(b, (struct request_params){.grammar = g, .sampling = greedy()});
+    wait_for_all(b);
+    clock_freeze(0);
+    assert_non_null(strstr(b->answers[id].text, text));
+    assert_true(b->answers[id].n_accepted > 10);
+    grammar_drop(g);
+    free(source);
+    bench_close(b);
+}
+
 // What an answer begins with is a part of it: it fits, or the request fails.
 static void test_a_beginning_has_to_fit(void **state) {
     (void)state;
@@ -353,6 +375,7 @@ int main(void) {
         cmocka_unit_test(test_the_end_waits_for_the_grammar),
         cmocka_unit_test(test_every_answer_of_a_request_holds),
         cmocka_unit_test(test_drafts_hold),
+        cmocka_unit_test(test_forced_text_is_drafted),
         cmocka_unit_test(test_a_beginning_has_to_fit),
         cmocka_unit_test(test_pre_empted_answers_hold),
         cmocka_unit_test(test_thinking_is_free),
