@@ -40,10 +40,11 @@ static bool equal(const json_t *a, const json_t *b) {
     return json_equal(a, b);
 }
 
-static bool values_differ(const json_t *a, const json_t *b) {
+static bool values_differ(struct schema *s, const json_t *a, const json_t *b) {
     size_t n, m;
     values_of(a, &n, 0);
     values_of(b, &m, 0);
+    if (!schema_work(s, n * m / SCHEMA_COMPARED)) return false;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < m; k++)
             if (equal(values_of(a, &n, i), values_of(b, &m, k))) return false;
@@ -73,6 +74,9 @@ static bool refuses(const json_t *a, const json_t *b) {
 static bool members_differ(struct schema *s, const json_t *a, const json_t *b, const char *discriminator, int depth) {
     json_t *properties = json_object_get(a, "properties"), *value;
     const char *name;
+    const size_t required =
+        json_array_size(json_object_get(a, "required")) + json_array_size(json_object_get(b, "required"));
+    if (!schema_work(s, json_object_size(properties) * (required + 1) / SCHEMA_COMPARED)) return false;
     json_object_foreach(properties, name, value) {
         const json_t *other = json_object_get(json_object_get(b, "properties"), name);
         const bool there = requires(a, name) || requires(b, name) || (discriminator && !strcmp(name, discriminator));
@@ -84,18 +88,19 @@ static bool members_differ(struct schema *s, const json_t *a, const json_t *b, c
 static bool differ(struct schema *s, const json_t *a, const json_t *b, const char *discriminator, int depth) {
     a = resolved(s, a);
     b = resolved(s, b);
-    if (!a || !b || depth == 0) return false;
+    if (!schema_work(s, 1) || !a || !b || depth == 0) return false;
     if (json_is_false(a) || json_is_false(b)) return true;
     if (!json_is_object(a) || !json_is_object(b)) return false;
     const unsigned common = types_of(a) & types_of(b);
-    return !common || values_differ(a, b) || (common == TYPE_OBJECT && members_differ(s, a, b, discriminator, depth));
+    return !common || values_differ(s, a, b) ||
+           (common == TYPE_OBJECT && members_differ(s, a, b, discriminator, depth));
 }
 
 bool disjoint_check(struct schema *s, const json_t *owner, const json_t *schemas, const char *discriminator) {
     for (size_t i = 0; i < json_array_size(schemas); i++) {
         for (size_t k = 0; k < i; k++) {
-            if (++s->work > SCHEMA_WORK) return schema_fail(s, owner, STATUS_LIMIT, "the schema is too complex");
             if (differ(s, json_array_get(schemas, k), json_array_get(schemas, i), discriminator, DEPTH)) continue;
+            if (!schema_work(s, 0)) return schema_fail(s, owner, STATUS_LIMIT, "the schema is too complex");
             return schema_fail(s, owner, STATUS_UNSUPPORTED,
                                "oneOf: a value may match both schema %zu and %zu; anyOf would allow it", k, i);
         }

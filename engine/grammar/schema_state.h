@@ -11,7 +11,8 @@
 
 enum {
     SCHEMA_PARTS = 64,     // of a conjunction
-    SCHEMA_WORK = 1 << 16, // parts looked at, in all
+    SCHEMA_WORK = 1 << 16, // parts and values looked at, in all
+    SCHEMA_COMPARED = 256, // values that are compared in the time in which one is looked at
     SCHEMA_BUCKETS = 1024,
     SCHEMA_PREFIX = 1000,    // prefixItems
     SCHEMA_PROPERTIES = 2000 // of an object
@@ -75,6 +76,11 @@ struct schema {
 // "/properties/a: …"; returns false.
 bool schema_fail(struct schema *s, const json_t *where, enum status_code code, const char *format, ...)
     __attribute__((format(printf, 4, 5), cold));
+// Counts so many parts and values; false: more than SCHEMA_WORK in all.
+static inline bool schema_work(struct schema *s, size_t n) {
+    s->work = n > SCHEMA_WORK ? SCHEMA_WORK + 1 : s->work + (int)n;
+    return s->work <= SCHEMA_WORK;
+}
 // Adds what a schema says: references and allOf become parts of their own. *never: it allows nothing.
 bool conjunction_add(struct schema *s, struct conjunction *c, const json_t *schema, unsigned taken, bool *never);
 // The rule of a conjunction, made once; it is built later. NULL: a message says why not.

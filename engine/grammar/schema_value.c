@@ -17,12 +17,15 @@ static bool has(const json_t *values, const json_t *value) {
     return false;
 }
 
-// Every part that lists values has to list this one.
-static bool listed_by_all(const struct conjunction *c, const json_t *value) {
+// Every part that lists values has to list this one, which is from one of these lists.
+static bool listed_by_all(struct schema *s, const struct conjunction *c, const json_t *from, const json_t *value) {
     for (int i = 0; i < c->n; i++) {
         const json_t *list = json_object_get(c->parts[i].schema, "enum"),
                      *only = json_object_get(c->parts[i].schema, "const");
-        if ((list && !has(list, value)) || (only && !equal(only, value))) return false;
+        if (only && !equal(only, value)) return false;
+        if (!list || list == from) continue;
+        schema_work(s, json_array_size(list) / SCHEMA_COMPARED);
+        if (!has(list, value)) return false;
     }
     return true;
 }
@@ -44,8 +47,9 @@ static const char *unchecked(const json_t *part, const json_t *value) {
 }
 
 static const struct expression *make_listed(struct schema *s, const struct conjunction *c, const struct shape *shape,
-                                            const json_t *value) {
-    if (!shape_allows(shape, value) || !listed_by_all(c, value)) return expression_nothing(s->rules);
+                                            const json_t *from, const json_t *value) {
+    if (!schema_work(s, 1)) return schema_fail(s, c->parts[0].schema, STATUS_LIMIT, "the schema is too complex"), NULL;
+    if (!shape_allows(shape, value) || !listed_by_all(s, c, from, value)) return expression_nothing(s->rules);
     for (int i = 0; i < c->n; i++) {
         const char *name = unchecked(c->parts[i].schema, value);
         if (name)
@@ -73,7 +77,8 @@ static const struct expression *make_values(struct schema *s, const struct conju
         }
         *any = !values && !only;
         for (size_t k = 0; k < (only ? 1 : json_array_size(values)); k++) {
-            const struct expression *e = make_listed(s, c, shape, only ? only : json_array_get(values, k));
+            const json_t *value = only ? only : json_array_get(values, k);
+            const struct expression *e = make_listed(s, c, shape, only ? NULL : values, value);
             if (!e) return NULL;
             expression_list_add(s->rules, &list, e);
         }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,6 +259,7 @@ static void test_hostile_sources_end_in_an_error(void **state) {
         {GRAMMAR_SCHEMA, "", "[", 1000000, "", STATUS_FORMAT},
         {GRAMMAR_SCHEMA, "", "{\"a\":", 800000, "", STATUS_FORMAT},
         {GRAMMAR_SCHEMA, "{\"const\": ", "[", 2000, "", STATUS_FORMAT},
+        {GRAMMAR_SCHEMA, "{\"enum\": [0", ",1", 400000, "]}", STATUS_LIMIT},
         {GRAMMAR_CHOICE, "", "[", 1000000, "", STATUS_FORMAT},
     };
     for (size_t i = 0; i < N(cases); i++) {
@@ -265,6 +267,34 @@ static void test_hostile_sources_end_in_an_error(void **state) {
         expect_error(cases[i].kind, text, strlen(text), cases[i].code);
         free(text);
     }
+}
+
+// Of objects whose members are all of the next level, of which there are eight: 10⁸ pairs of members to compare.
+static char *nested_objects(void) {
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    fputs("{\"oneOf\": [{\"$ref\": \"#/$defs/0\"}, {\"$ref\": \"#/$defs/0\"}], \"$defs\": {", out);
+    for (int i = 0; i < 8; i++) {
+        fprintf(out, "\"%d\": {\"type\": \"object\", \"properties\": {", i);
+        for (int k = 0; k < 10; k++) fprintf(out, "%s\"%d\": {\"$ref\": \"#/$defs/%d\"}", k ? ", " : "", k, i + 1);
+        fputs("}, \"required\": [\"0\", \"1\", \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", \"8\", \"9\"]}, ", out);
+    }
+    fputs("\"8\": {}}}", out);
+    fclose(out);
+    return text;
+}
+
+static void test_schemas_that_take_too_long_to_compare(void **state) {
+    (void)state;
+    char *zeros = repeated("{\"enum\": [0", ",0", 20000, "]}"), *ones = repeated("{\"enum\": [1", ",1", 20000, "]}");
+    char *const schemas[] = {xasprintf("{\"allOf\": [%s, %s]}", zeros, ones),
+                             xasprintf("{\"oneOf\": [%s, %s]}", zeros, ones), nested_objects()};
+    for (size_t i = 0; i < N(schemas); i++) {
+        expect_error(GRAMMAR_SCHEMA, schemas[i], strlen(schemas[i]), STATUS_LIMIT);
+        free(schemas[i]);
+    }
+    free(zeros), free(ones);
 }
 
 // Of what compiles and is ambiguous beyond measure a call fails, and says so.
@@ -365,6 +395,7 @@ int main(void) {
         cmocka_unit_test(test_positions_do_not_depend_on_tokens),
         cmocka_unit_test(test_what_has_to_come_is_known),
         cmocka_unit_test(test_hostile_sources_end_in_an_error),
+        cmocka_unit_test(test_schemas_that_take_too_long_to_compare),
         cmocka_unit_test(test_ambiguous_grammars_fail_when_they_run),
         cmocka_unit_test(test_long_texts_are_read),
         cmocka_unit_test(test_a_full_machine_gives_way),
