@@ -15,14 +15,18 @@
 
 // ---- hosts ----
 
-// "localhost:8080", "[::1]", "10.0.0.1:80": the name, without brackets and port.
+static bool is_port(const char *text) { return !*text || (*text == ':' && !text[1 + strspn(text + 1, "0123456789")]); }
+
+// "localhost:8080", "[::1]", "10.0.0.1:80": the name, without brackets and port; empty: the host is none of these.
 static struct span host_name(const char *host) {
-    if (*host == '[') return (struct span){host + 1, strcspn(host + 1, "]")};
-    return (struct span){host, strcspn(host, ":")};
+    const bool bracket = *host == '[';
+    const char *name = host + bracket, *end = name + strcspn(name, bracket ? "]" : ":");
+    const bool good = (!bracket || *end) && is_port(end + bracket);
+    return (struct span){name, good ? (size_t)(end - name) : 0};
 }
 
 static bool names(struct span name, const char *allowed) {
-    return strlen(allowed) == name.size && !strncasecmp(name.data, allowed, name.size);
+    return name.size && strlen(allowed) == name.size && !strncasecmp(name.data, allowed, name.size);
 }
 
 static bool is_address(struct span name) {

@@ -2,6 +2,7 @@
 #include "app/server/server.h"
 
 #include <poll.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,6 +11,15 @@
 #include "engine/base/system.h"
 
 // ---- exchanges ----
+
+// Where a body ends must not depend on who reads it: a proxy before this server could take the rest for another
+// request.
+static bool is_framed(const struct exchange *x, struct refusal *r) {
+    const int n = http_header_count(x, "Content-Length") + http_header_count(x, "Transfer-Encoding");
+    const char *coding = http_header(x, "Transfer-Encoding");
+    if (n <= 1 && (!coding || !strcasecmp(coding, "chunked"))) return true;
+    return refuse(r, 400, NULL, "expected either one Content-Length or a Transfer-Encoding of chunked");
+}
 
 static bool allows(const struct server *s, const struct exchange *x, struct refusal *r) {
     const char *host = http_header(x, "Host"), *origin = http_header(x, "Origin");
@@ -42,8 +52,9 @@ static void reply_options(struct exchange *x) {
 static void on_admit(void *context, struct exchange *x) {
     const struct server *s = context;
     struct refusal r = {0};
-    if (!allows(s, x, &r)) {
+    if (!is_framed(x, &r) || !allows(s, x, &r)) {
         reply_refusal(x, route_form(x->path), &r);
+        http_add_header(x, "Connection", "close");
         return;
     }
     x->origin = http_header(x, "Origin");

@@ -10,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,9 +138,11 @@ static inline int dial(void) {
     return fd;
 }
 
+// Until the server closes the connection.
 static inline void say(int fd, const char *text) {
     for (size_t size = strlen(text); size;) {
         const ssize_t n = send(fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno != EAGAIN) return;
         if (n > 0) text += n, size -= (size_t)n;
         turn(1);
     }
@@ -153,7 +156,7 @@ static inline const char *hear(int fd, const char *until) {
         const ssize_t n = recv(fd, heard + size, sizeof heard - 1 - size, MSG_DONTWAIT);
         size += n > 0 ? (size_t)n : 0;
         heard[size] = 0;
-        if (!n || (until && strstr(heard, until))) return heard;
+        if (!n || (n < 0 && errno != EAGAIN) || (until && strstr(heard, until))) return heard;
         if (n < 0) turn(1);
     }
     fail_msg("no %s in: %s", until ? until : "end", heard);

@@ -30,6 +30,11 @@ static void test_other_hosts_and_origins_are_forbidden(void **state) {
         {"Host: 127.0.0.1:1\r\n", 200},
         {"Host: [::1]:8080\r\n", 200},
         {"Host: me.example:80\r\n", 200}, // --allow-host
+        {"Host: localhost:\r\n", 200},
+        {"Host: localhost.\r\n", 403},
+        {"Host: localhost:evil.example\r\n", 403},
+        {"Host: [::1].evil.example\r\n", 403},
+        {"Host: [::1\r\n", 403},
         {"Host: evil.example\r\n", 403},
         {"Host: localhost.evil.example\r\n", 403},
         {"Host: 10.0.0.1\r\n", 403},
@@ -88,6 +93,7 @@ static void open_with_keys(const char *name, mode_t mode, struct status *st) {
                      {"X-Api-Key: second-key", 200},
                      {"Authorization: Bearer first-ke", 401},
                      {"Authorization: Bearer first-keyy", 401},
+                     {"Authorization: Bearer first-keyfirst-key", 401},
                      {"Authorization: Bearer ", 401},
                      {"Authorization: first-key", 401},
                      {"Authorization: Basic first-key", 401}};
