@@ -290,10 +290,10 @@ tsan: ## run every test under the thread sanitizer
 clang: ## build with clang, without a warning, and run every test
 	@$(MAKE) --no-print-directory CC=clang VARIANT=clang check
 
-mutations: ## feed 100,000 changed GGUF files and saved pages, 20,000 of each other input, under the sanitizers
+mutations: ## feed 100,000 changed GGUF files, saved pages and requests, 20,000 of each other input, under the sanitizers
 	@$(MAKE) --no-print-directory -j$$(nproc) VARIANT=asan mutators
 	@for m in $(MUTATORS:$(BUILD)/%=build/asan/%); do \
-		case $$m in */mutate_gguf|*/mutate_hibernate) n=100000;; *) n=20000;; esac; $$m $$n || exit 1; done
+		case $$m in */mutate_gguf|*/mutate_hibernate|*/mutate_http|*/mutate_request_json) n=100000;; *) n=20000;; esac; $$m $$n || exit 1; done
 
 mutators: $(MUTATORS)
 

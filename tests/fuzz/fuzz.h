@@ -9,6 +9,9 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv); // optional
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+// Optional: changes data in its own format, by a random number, and returns its new size, at most `room`.
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned int seed);
+
 // Seed k, a valid input; NULL if there are no more. The caller frees.
 uint8_t *fuzz_seed(size_t k, size_t *size);
 

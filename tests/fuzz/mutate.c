@@ -11,6 +11,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #pragma weak LLVMFuzzerInitialize
+#pragma weak LLVMFuzzerCustomMutator
 
 enum { INPUTS = 2000, MOST_SEEDS = 128, MOST_CHANGES = 8, GROWTH = 256 };
 
@@ -73,8 +74,13 @@ static void remove_some(uint64_t *state, struct input *in) {
     in->size -= n;
 }
 
+// A target that changes its format itself does most of it.
 static void change(uint64_t *state, struct input *in, size_t room) {
     if (in->size == 0) return;
+    if (LLVMFuzzerCustomMutator && below(state, 8)) {
+        in->size = LLVMFuzzerCustomMutator(in->data, in->size, room, (unsigned)next(state));
+        return;
+    }
     size_t at = place(state, in->size);
     switch (below(state, 16)) {
     case 0:
