@@ -56,9 +56,9 @@ static int first_answer(const struct conversation *talk) {
 
 void session_title_later(struct session *s, struct session_chat *chat) {
     const struct conversation *talk = &chat->conversation;
-    if (!s->titling.able || first_answer(talk) < 0 || talk->count > YOUNG) return;
-    chat->wants_title = true;
-    s->titling.due = clock_ns() + DELAY_NS;
+    if (!s->titling.able) return;
+    chat->wants_title |= talk->count <= YOUNG && first_answer(talk) >= 0;
+    s->titling.due = clock_ns() + DELAY_NS; // of others too, for which there was no time
 }
 
 static void ask(struct session *s, struct session_chat *chat, int answer) {

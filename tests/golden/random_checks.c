@@ -152,6 +152,7 @@ static void check_draft(struct random_checks *k, const struct chat *c) {
         hold(k, false, "'%.60s' was written and its chat is gone", k->draft);
         return;
     }
+    if (k->edits && !k->current->editing) return; // an Esc before it has stopped that
     const struct draft *now = k->edits ? &k->current->edit : &k->current->draft;
     const bool half = now->text && strstr(now->text, "\xef\xbf\xbd"); // of a character, which this key has ended
     hold(k, half || (now->text && !strcmp(now->text, k->draft)), "'%.60s' was written, the draft is '%.60s' (%s)",

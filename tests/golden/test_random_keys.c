@@ -44,6 +44,7 @@ struct run {
     struct random_person person;
     uint64_t random; // of the engine and of time
     bool waits;      // for the disk after each key: all is the same each time
+    int colours;     // of the terminal
     struct golden_display display;
     struct settings settings;
     char *home, *store, *config, *history;
@@ -121,7 +122,7 @@ static void sit_down(struct run *r) {
                                  .screen = {.input_fd = r->display.input,
                                             .output_fd = r->display.output,
                                             .history_path = r->history,
-                                            .colours = 1 << 24}};
+                                            .colours = r->colours}};
     r->chat = chat_open(&params, &st);
     if (!r->chat) die(st.text);
     progress->sittings++;
@@ -291,9 +292,11 @@ static void settle_in(struct run *r) {
 }
 
 static void run(int keys, uint64_t seed) {
+    static const int colours[] = {1 << 24, 256, 16, 1};
     struct run r = {.person.random = seed * 0x9e3779b97f4a7c15u + 1,
                     .random = seed * 0xbf58476d1ce4e5b9u + 1,
                     .waits = seed % 4,
+                    .colours = colours[seed / 2 % 4],
                     .now = 1000000000000ull,
                     .settings = settings_default()};
     settle_in(&r);

@@ -113,6 +113,21 @@ static void test_a_title_is_given_up_for_a_message(void **state) {
     assert_string_equal(title(), "A trip to Oslo");
 }
 
+// Also where the message is one of a chat that has a name.
+static void test_a_title_that_was_given_up_is_asked_for_after_any_answer(void **state) {
+    (void)state;
+    answer_first("The fjord.");
+    session_new(session);
+    session_rename(chat(0), "Named");
+    send(0, "What is a fjord?");
+    assert_int_equal(engine.cancelled[engine.n_cancelled - 1], 2);
+    say(3, "A valley.");
+    end(3, REQUEST_FINISHED, "");
+    pass(1);
+    say(4, "A trip to Oslo\n");
+    assert_string_equal(chat(1)->conversation.title, "A trip to Oslo");
+}
+
 static void test_a_title_is_given_up_for_what_is_read_ahead(void **state) {
     (void)state;
     answer_first("The fjord.");
@@ -220,6 +235,7 @@ int main(void) {
         TITLE_TEST(test_what_is_no_title_leaves_the_first_words),
         TITLE_TEST(test_a_title_that_a_person_gave_stays),
         TITLE_TEST(test_a_title_is_given_up_for_a_message),
+        TITLE_TEST(test_a_title_that_was_given_up_is_asked_for_after_any_answer),
         TITLE_TEST(test_a_title_is_given_up_for_what_is_read_ahead),
         TITLE_TEST(test_chats_get_their_titles_one_after_the_other),
         TITLE_TEST(test_a_chat_that_is_deleted_needs_none),
