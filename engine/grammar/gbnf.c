@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "engine/base/hash_seed.h"
 #include "engine/base/panic.h"
 #include "engine/base/utf8.h"
 #include "engine/grammar/source.h"
@@ -47,7 +48,7 @@ static bool take_definition(struct source *s, struct span *name) {
 }
 
 static uint32_t hash_name(struct span name) {
-    uint32_t h = 2166136261u;
+    uint32_t h = 2166136261u ^ (uint32_t)hash_seed();
     for (size_t i = 0; i < name.size; i++) h = (h ^ (uint8_t)name.data[i]) * 16777619u;
     return h ^ h >> 16;
 }

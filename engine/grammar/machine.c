@@ -111,17 +111,17 @@ bool machine_forced(struct machine *m, struct position at, char *out, size_t siz
 
 // What a text may be read as: positions, each of its own.
 struct readings {
-    struct position at[MACHINE_MOST_THREADS];
+    struct position at[MACHINE_MOST_READINGS];
     uint32_t n;
 };
 
 static void add_reading(struct machine *m, struct readings *r, struct position at) {
     for (uint32_t i = 0; i < r->n; i++)
         if (r->at[i].place == at.place && r->at[i].frame == at.frame) return;
-    if (r->n < MACHINE_MOST_THREADS) r->at[r->n++] = at;
+    if (r->n < MACHINE_MOST_READINGS) r->at[r->n++] = at;
     else
         status_fail(&m->failed, STATUS_LIMIT, "the grammar is too ambiguous (maximum %d ways at once)",
-                    MACHINE_MOST_THREADS);
+                    MACHINE_MOST_READINGS);
 }
 
 static void read_byte(struct machine *m, struct readings *r, uint8_t byte) {

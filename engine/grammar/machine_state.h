@@ -10,7 +10,7 @@
 enum {
     PLACE_DEAD = 0, // nothing leads on from it; where calls fail, too
     PLACE_MOST_ITEMS = 4096,
-    MACHINE_MOST_THREADS = 256
+    MACHINE_MOST_READINGS = 256
 };
 enum { PLAIN_UNKNOWN = 0 };                  // not needed yet
 #define PLAIN_NONE          UINT32_MAX       // none leads on

@@ -11,17 +11,20 @@ enum { LONGEST_NAME = 200 }; // characters of a name that others must not have
 
 struct names {
     const char *names[SCHEMA_PROPERTIES];
-    int n;
+    bool required[SCHEMA_PROPERTIES];
+    int n, n_required;
 };
 
 // ---- the names that a conjunction knows ----
 
-static bool add_name(struct schema *s, const json_t *part, struct names *names, const char *name) {
-    for (int i = 0; i < names->n; i++)
-        if (!strcmp(names->names[i], name)) return true;
-    if (names->n == SCHEMA_PROPERTIES)
+static bool add_name(struct schema *s, const json_t *part, struct names *names, const char *name, bool required) {
+    int i = 0;
+    while (i < names->n && strcmp(names->names[i], name)) i++;
+    if (i == SCHEMA_PROPERTIES)
         return schema_fail(s, part, STATUS_LIMIT, "too many properties (maximum %d)", SCHEMA_PROPERTIES);
-    names->names[names->n++] = name;
+    if (i == names->n) names->names[names->n++] = name;
+    names->n_required += required && !names->required[i];
+    names->required[i] |= required;
     return true;
 }
 
@@ -32,7 +35,7 @@ static bool collect_names(struct schema *s, const struct conjunction *c, struct 
         const char *name;
         if (properties && !json_is_object(properties))
             return schema_fail(s, part, STATUS_FORMAT, "properties: expected an object");
-        json_object_foreach(properties, name, value) if (!add_name(s, part, names, name)) return false;
+        json_object_foreach(properties, name, value) if (!add_name(s, part, names, name, false)) return false;
     }
     for (int i = 0; i < c->n; i++) {
         const json_t *part = c->parts[i].schema, *required = json_object_get(part, "required"), *item;
@@ -42,19 +45,10 @@ static bool collect_names(struct schema *s, const struct conjunction *c, struct 
             return schema_fail(s, part, STATUS_FORMAT, "required: expected an array");
         json_array_foreach(required, k, item) {
             if (!json_is_string(item)) return schema_fail(s, part, STATUS_FORMAT, "required: expected strings");
-            if (!add_name(s, part, names, json_string_value(item))) return false;
+            if (!add_name(s, part, names, json_string_value(item), true)) return false;
         }
     }
     return true;
-}
-
-static bool is_required(const struct conjunction *c, const char *name) {
-    for (int i = 0; i < c->n; i++) {
-        const json_t *required = json_object_get(c->parts[i].schema, "required"), *item;
-        size_t k;
-        json_array_foreach(required, k, item) if (!strcmp(json_string_value(item), name)) return true;
-    }
-    return false;
 }
 
 // ---- members ----
@@ -192,17 +186,17 @@ static const struct expression *make_others(struct schema *s, const struct conju
 
 // ---- objects ----
 
-static bool count_fits(struct schema *s, const struct conjunction *c, const struct shape *shape, int n_required,
-                       int n_names, bool others) {
-    const bool least = shape->min_properties > n_required,
-               most = shape->max_properties != RULES_UNLIMITED && (others || shape->max_properties < n_names);
-    if (!n_names || (!least && !most)) return true;
+static bool count_fits(struct schema *s, const struct conjunction *c, const struct shape *shape,
+                       const struct names *names, bool others) {
+    const bool least = shape->min_properties > names->n_required,
+               most = shape->max_properties != RULES_UNLIMITED && (others || shape->max_properties < names->n);
+    if (!names->n || (!least && !most)) return true;
     return schema_fail(s, c->parts[0].schema, STATUS_UNSUPPORTED, "%s beside properties is not supported",
                        least ? "minProperties" : "maxProperties");
 }
 
 // From the last member to the first: what may follow once there is one, and what without one.
-static const struct expression *make_members(struct schema *s, const struct conjunction *c, const struct shape *shape,
+static const struct expression *make_members(struct schema *s, const struct shape *shape,
                                              const struct expression **members, const struct names *names,
                                              const struct expression *others) {
     struct rules *r = s->rules;
@@ -212,7 +206,7 @@ static const struct expression *make_members(struct schema *s, const struct conj
     const struct expression *after = expression_repeat(r, EXPRESSION_SEQUENCE_OF(r, comma, others), least, most);
     const struct expression *first = EXPRESSION_SEQUENCE_OF(r, others, after);
     for (int i = names->n - 1; i >= 0; i--) {
-        const bool required = is_required(c, names->names[i]);
+        const bool required = names->required[i];
         const struct expression *with = EXPRESSION_SEQUENCE_OF(r, members[i], after);
         first = required ? with : EXPRESSION_CHOICE_OF(r, with, first);
         const struct expression *next = EXPRESSION_SEQUENCE_OF(r, comma, members[i]);
@@ -228,20 +222,18 @@ static const struct expression *make_members(struct schema *s, const struct conj
 static const struct expression *make_object(struct schema *s, const struct conjunction *c, const struct shape *shape,
                                             const struct names *names, const struct expression **members) {
     struct rules *r = s->rules;
-    int n_required = 0;
     for (int i = 0; i < names->n; i++) {
         const struct expression *key = json_text_quoted(r, names->names[i], strlen(names->names[i]));
         if (!(members[i] = make_member(s, c, names->names[i], key, NULL))) return NULL;
-        n_required += is_required(c, names->names[i]);
     }
     const struct expression *others = make_others(s, c, names);
-    if (!others || !count_fits(s, c, shape, n_required, names->n, !expression_is_nothing(others))) return NULL;
+    if (!others || !count_fits(s, c, shape, names, !expression_is_nothing(others))) return NULL;
     if (shape->max_properties != RULES_UNLIMITED && shape->min_properties > shape->max_properties)
         return expression_nothing(r);
-    const struct expression *first = make_members(s, c, shape, members, names, others);
+    const struct expression *first = make_members(s, shape, members, names, others);
     if (!first) return NULL;
     const struct expression *inside = EXPRESSION_SEQUENCE_OF(r, first, s->space);
-    if (!n_required && !(shape->min_properties > 0)) inside = expression_optional(r, inside);
+    if (!names->n_required && !(shape->min_properties > 0)) inside = expression_optional(r, inside);
     if (shape->max_properties == 0) inside = expression_literal(r, "");
     return EXPRESSION_SEQUENCE_OF(r, expression_literal(r, "{"), s->space, inside, expression_literal(r, "}"));
 }

@@ -1,6 +1,6 @@
 // The insides of compiling a schema, shared by schema.c (conjunctions and their rules), schema_shape.c (what a
-// conjunction says about a value), schema_disjoint.c (oneOf), schema_value.c, schema_number.c and schema_object.c
-// (expressions).
+// conjunction says about a value), schema_derive.c (keywords that others can say), schema_disjoint.c (oneOf),
+// schema_value.c, schema_number.c, schema_object.c and schema_format.c (expressions).
 #ifndef CONFAB_GRAMMAR_SCHEMA_STATE_H
 #define CONFAB_GRAMMAR_SCHEMA_STATE_H
 
