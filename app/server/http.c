@@ -16,7 +16,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/log.h"
 
-enum { EVENTS = 64, BLOCK = 16 << 10, PORT_TEXT = 16 };
+enum { EVENTS = 64, RUNS = 4, BLOCK = 16 << 10, PORT_TEXT = 16 };
 
 struct http {
     struct http_params params;
@@ -282,7 +282,17 @@ uint64_t http_due(struct http *h) {
     return due;
 }
 
-// MHD_run comes last: it alone frees peers.
+// The library takes one piece of each request at a time, and says when it could go on at once: not for ever, as it says
+// so too of a connection whose buffer is full.
+static void run(struct http *h) {
+    MHD_UNSIGNED_LONG_LONG ms = 0;
+    for (int i = 0; i < RUNS && !ms; i++) {
+        MHD_run(h->daemon);
+        if (MHD_get_timeout(h->daemon, &ms) != MHD_YES) return;
+    }
+}
+
+// MHD runs last: it alone frees peers.
 void http_turn(struct http *h) {
     struct epoll_event events[EVENTS];
     const int n = epoll_wait(h->fd, events, EVENTS, 0);
@@ -291,7 +301,7 @@ void http_turn(struct http *h) {
     const uint64_t now = clock_ns();
     for (struct peer *p = h->peers; p; p = p->next)
         if (p->deadline && p->deadline <= now) expire(p);
-    MHD_run(h->daemon);
+    run(h);
 }
 
 // ---- listening ----
