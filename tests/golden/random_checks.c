@@ -154,12 +154,10 @@ static void check_draft(struct random_checks *k, const struct chat *c) {
     }
     if (k->edits && !k->current->editing) return; // an Esc before it has stopped that
     const struct draft *now = k->edits ? &k->current->edit : &k->current->draft;
-    const bool half = now->text && strstr(now->text, "\xef\xbf\xbd"); // of a character, which this key has ended
-    hold(k, half || (now->text && !strcmp(now->text, k->draft)), "'%.60s' was written, the draft is '%.60s' (%s)",
-         k->draft, now->text ? now->text : "",
-         k->current->editing   ? "editing"
-         : k->current->reading ? "reading"
-                               : "read");
+    // Half a character may have come before this key, which has ended it.
+    const bool same = now->text && !strncmp(now->text, k->draft, strlen(k->draft));
+    hold(k, same || (now->text && strstr(now->text, "\xef\xbf\xbd")), "'%.60s' was written, the draft is '%.60s'",
+         k->draft, now->text ? now->text : "");
 }
 
 static void check_tree(struct random_checks *k, const struct chat *c) {
@@ -289,12 +287,13 @@ static int count_there(const struct conversation *talk) {
     return n;
 }
 
-// Of all that was said, what waits to be, and what is written.
+// Of all that was said, in any order, for what is restored is stored last; of what waits, and what is written.
 static uint64_t digest_of(const struct conversation *talk, const char *draft) {
-    uint64_t digest = 0xcbf29ce484222325;
+    const uint64_t none = 0xcbf29ce484222325;
+    uint64_t digest = none;
     for (int i = 0; i < talk->count; i++) {
         const struct message *m = &talk->messages[i];
-        if (!m->pruned) digest = mix(mix(digest, message_role_name(m->role)), m->text);
+        if (!m->pruned) digest += mix(mix(none, message_role_name(m->role)), m->text);
     }
     for (int i = 0; i < talk->waiting.count; i++) digest = mix(digest, talk->waiting.texts[i]);
     return mix(mix(digest, talk->title), draft ? draft : "");
