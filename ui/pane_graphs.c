@@ -73,7 +73,9 @@ static int64_t cursor_of(const struct kept *k) {
     return at < oldest ? oldest : at > k->last ? k->last : at;
 }
 
-static double middle_of(const struct kept *k, int64_t span) { return ((double)span + 0.5) * timeline_seconds[k->level]; }
+static double middle_of(const struct kept *k, int64_t span) {
+    return ((double)span + 0.5) * timeline_seconds[k->level];
+}
 
 // At the end it follows it.
 static void go(struct kept *k, int64_t span) {

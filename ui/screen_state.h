@@ -1,5 +1,5 @@
-// The state of the screen, shared by screen.c (its life and drawing), screen_keys.c (its input), screen_commands.c (what
-// comes of it) and the panes of the conversation and of the message. Nobody else includes this.
+// The state of the screen, shared by screen.c (its life and drawing), screen_keys.c (its input), screen_commands.c
+// (what comes of it) and the panes of the conversation and of the message. Nobody else includes this.
 #ifndef CONFAB_UI_SCREEN_STATE_H
 #define CONFAB_UI_SCREEN_STATE_H
 

@@ -226,8 +226,9 @@ static int colours_choose(int wanted, int announced) {
     return announced;
 }
 
-// Alternate screen, no wrapping at the right edge, bracketed paste, mouse buttons, dragging and wheel with coordinates in
-// decimal, a bar as cursor; from an xterm, Esc for Alt, which otherwise makes letters of a key. And back, in any state.
+// Alternate screen, no wrapping at the right edge, bracketed paste, mouse buttons, dragging and wheel with coordinates
+// in decimal, a bar as cursor; from an xterm, Esc for Alt, which otherwise makes letters of a key. And back, in any
+// state.
 static void hold_prepare(const struct abilities *a) {
     snprintf(hold.enter, sizeof hold.enter, "%s\033[?7l\033[?2004h\033[?1000h\033[?1002h\033[?1006h%s%s\033[?25l",
              a->other_screen ? "\033[?1049h\033[22;2t" : "", a->is_xterm ? "\033[?1036s\033[?1036h" : "",

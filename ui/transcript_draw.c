@@ -205,8 +205,8 @@ struct table_head {
     int first, rows; // of the layout; rows 0: none is to be shown
 };
 
-// Of the table that goes on at the top of the pane and fills it so far that rows of it are left below its head. The text
-// cursor goes to every row, so none is covered then.
+// Of the table that goes on at the top of the pane and fills it so far that rows of it are left below its head. The
+// text cursor goes to every row, so none is covered then.
 static struct table_head table_head(struct drawing *p, struct place top) {
     if (p->t->text.on) return (struct table_head){0};
     const struct view_message *m = &p->view->messages[top.message];

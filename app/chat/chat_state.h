@@ -3,7 +3,8 @@
 // chat_fan_out.c (several answers at once), chat_draft.c (what a person writes), chat_editor.c (and writes elsewhere),
 // chat_attach.c (or has in a file), chat_model.c (the model that answers and those to choose from), chat_limits.c (what
 // the machine can do), chat_context.c (what the model is asked with), chat_tokens.c (tokens of answers),
-// chat_prompt.c (the same token by token), chat_timeline.c (figures over time) and chat_view.c (what the screen shows). Nobody else includes this.
+// chat_prompt.c (the same token by token), chat_timeline.c (figures over time) and chat_view.c (what the screen shows).
+// Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
 

@@ -58,6 +58,6 @@ static int64_t counted(int64_t total) { return total > 0 ? total : 0; }
 
 void chat_timeline_release(struct chat *c) {
     const struct view_totals t = chat_totals(c, c->client ? engine_metrics(c->client) : NULL);
-    c->totals =
-        (struct view_totals){counted(t.read), counted(t.reused), counted(t.written), counted(t.preemptions), t.failures};
+    c->totals = (struct view_totals){counted(t.read), counted(t.reused), counted(t.written), counted(t.preemptions),
+                                     t.failures};
 }

@@ -1,5 +1,5 @@
-// The inside of the store, shared by store.c (the file and its statements), store_read.c, store_write.c, store_drafts.c,
-// store_search.c and store_words.c. Nobody else includes this.
+// The inside of the store, shared by store.c (the file and its statements), store_read.c, store_write.c,
+// store_drafts.c, store_search.c and store_words.c. Nobody else includes this.
 #ifndef CONFAB_APP_STORE_STATE_H
 #define CONFAB_APP_STORE_STATE_H
 
