@@ -17,6 +17,7 @@
     X(COMMAND_HELP, "help", "F1", "Screen", "toggle the help")                                                         \
     X(COMMAND_PALETTE, "palette", "Ctrl+P", "Screen", "find a command by name")                                        \
     X(COMMAND_NEW, "new", "Ctrl+N", "Chats", "new chat")                                                               \
+    X(COMMAND_PRIVATE, "private", "", "Chats", "new chat of which nothing is kept on the disk")                        \
     X(COMMAND_PLAYGROUND, "playground", "", "Chats", "new chat without a template: the model continues the text")      \
     X(COMMAND_PREVIOUS, "previous-chat", "Alt+Up", "Chats", "go to the chat above")                                    \
     X(COMMAND_NEXT, "next-chat", "Alt+Down", "Chats", "go to the chat below")                                          \

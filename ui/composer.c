@@ -17,6 +17,7 @@
 
 struct composer {
     char *history_path;
+    bool forgets; // what is taken is not written there
     struct worker *worker;
     FILE *nowhere;
     const char *bytes; // that readline has not read yet
@@ -304,6 +305,8 @@ void composer_rewrite(struct composer *c, const char *text) {
     draft_free(&d);
 }
 
+void composer_keep_history(struct composer *c, bool keep) { c->forgets = !keep; }
+
 const char *composer_take(struct composer *c) {
     bool searching = composer_searching(c);
     if (RL_ISSTATE(RL_STATE_NSEARCH)) read_bytes(c, "\r", 1); // finds what was typed
@@ -318,7 +321,7 @@ const char *composer_take(struct composer *c) {
     c->taken_line = c->accepted;
     c->accepted = NULL;
     c->scroll = 0;
-    history_append(c->history_path, c->worker, c->taken, c->taken_line);
+    history_append(c->forgets ? NULL : c->history_path, c->worker, c->taken, c->taken_line);
     return c->taken;
 }
 

@@ -52,6 +52,7 @@ size_t composer_size(const struct composer *c); // bytes of the message, with th
 bool composer_searching(const struct composer *c); // readline asks for something (history search): Enter ends that
 void composer_leave_search(struct composer *c); // what was written before it is there again
 bool composer_takes_escape(const struct composer *c); // Esc is a key of readline's own: in vi mode, in a search
+void composer_keep_history(struct composer *c, bool keep); // whether the file of the history gets what is taken
 // The message, added to the history; the composer is empty afterwards. NULL when there is nothing but blanks, or when
 // Enter only ended a search. Valid until the next call.
 const char *composer_take(struct composer *c);

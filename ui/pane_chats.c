@@ -49,6 +49,10 @@ static const char *progress(const struct view_chat *chat, char out[VIEW_NUMBER])
     return out;
 }
 
+static const char *label_of(const struct view_chat *chat) {
+    return chat->unread ? "new" : chat->pinned ? "pin" : chat->private ? "priv" : "";
+}
+
 static void draw_chat(struct view_frame *f, struct rect line, const struct view_chat *chat, bool current) {
     uint8_t ground = current ? ROLE_SELECTED_GROUND : ROLE_GROUND;
     struct style title = {.role = current ? ROLE_SELECTED : ROLE_TEXT, .ground = ground};
@@ -60,7 +64,7 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
     chats_draw_mark(f, inside, chat, mark);
     char text[VIEW_NUMBER];
     progress(chat, text);
-    if (!text[0] && (chat->unread || chat->pinned)) snprintf(text, sizeof text, chat->unread ? "new" : "pin");
+    if (!text[0]) snprintf(text, sizeof text, "%s", label_of(chat));
     int width = text_width(text, strlen(text)), x = inside.x + inside.width - width;
     struct style right = current || chat->busy ? mark : (struct style){.role = ROLE_ACCENT, .ground = ground};
     struct rect room = {inside.x + 2, line.y, inside.width - 2 - (width ? width + 1 : 0), 1};

@@ -142,6 +142,7 @@ struct view_chat {
     int prefill_done, prefill_total;
     float tokens_per_second;
     bool unread;
+    bool private; // nothing of it is kept
     bool pinned, archived;
     int64_t used;     // milliseconds since 1970; 0: not known
     const char *tags; // words; "": none

@@ -262,6 +262,7 @@ static void keep_facts(struct screen *s, const struct screen_view *v) {
     if (!chat) return;
     s->facts.chat = chat->id;
     s->facts.busy = chat->busy;
+    composer_keep_history(s->composer, !chat->private);
     if (chat->id != before) screen_close_pane(s, PANE_SELECT), screen_close_pane(s, PANE_TEXT); // of what was shown
     snprintf(s->facts.title, sizeof s->facts.title, "%s", chat->title ? chat->title : "");
     snprintf(s->facts.tags, sizeof s->facts.tags, "%s", chat->tags ? chat->tags : "");

@@ -25,7 +25,7 @@ void chat_new_or_empty(struct chat *c) {
     for (int i = 0; i < session_count(c->session); i++) { // one empty chat is enough
         struct session_chat *chat = session_chat(c->session, i);
         if (chat->conversation.count || chat->conversation.unread_rows || chat->conversation.named) continue;
-        if (chat->own_settings) continue; // it is to be another one
+        if (chat->own_settings || chat->conversation.private) continue; // it is to be another one
         chat_select(c, chat);
         return;
     }
@@ -35,6 +35,12 @@ void chat_new_or_empty(struct chat *c) {
 static void command_new(struct chat *c, const struct ui_command *command) {
     (void)command;
     chat_new_or_empty(c);
+}
+
+static void command_private(struct chat *c, const struct ui_command *command) {
+    (void)command;
+    chat_select(c, session_new_private(c->session));
+    chat_say(c, false, "a private chat: it is gone when confab ends");
 }
 
 static void select_place(struct chat *c, int place) {
@@ -410,6 +416,7 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_ATTACH] = chat_attach,
         [COMMAND_INSERT] = chat_insert,
         [COMMAND_NEW] = command_new,
+        [COMMAND_PRIVATE] = command_private,
         [COMMAND_PLAYGROUND] = chat_playground,
         [COMMAND_PREVIOUS] = command_previous,
         [COMMAND_NEXT] = command_next,

@@ -45,11 +45,14 @@ static void show_chats(struct chat *c, const struct engine_metrics *f) {
     }
     for (int i = 0; i < count; i++) {
         const struct session_chat *chat = session_chat(c->session, i);
+        const struct conversation *talk = &chat->conversation;
         const struct session_answer *a = chat->n_answers ? &chat->answers[chat->n_answers - 1] : NULL;
         const struct request_metrics *r = chat_request(f, a);
         c->view_chats[i] = (struct view_chat){
-            .id = chat->conversation.id,
-            .title = *chat->conversation.title ? chat->conversation.title : "New chat",
+            .id = talk->id,
+            .title = *talk->title    ? talk->title
+                     : talk->private ? "Private chat"
+                                     : "New chat",
             .state = state_of(chat),
             .busy = session_busy(chat),
             .parked = a && !a->request,
@@ -57,10 +60,11 @@ static void show_chats(struct chat *c, const struct engine_metrics *f) {
             .prefill_total = r ? r->prefill_total : 0,
             .tokens_per_second = rate_of(chat, f),
             .unread = chat->unread,
-            .pinned = chat->conversation.pinned,
-            .archived = chat->conversation.archived,
-            .used = chat->conversation.used,
-            .tags = chat->conversation.tags,
+            .private = talk->private,
+            .pinned = talk->pinned,
+            .archived = talk->archived,
+            .used = talk->used,
+            .tags = talk->tags,
         };
     }
 }

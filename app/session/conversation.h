@@ -89,6 +89,7 @@ struct conversation {
     bool dirty;               // title, settings or chosen path differ from the store
     bool unread_rows;         // its messages still lie in the store only
     bool named;               // title was given by the person
+    bool private;             // the store gets nothing of it, nor does any other file that is not asked for
     bool pinned, archived;    // by the person: first in lists, and in none of them unless asked for
     bool gone;                // of a copy: another confab has deleted it from the store
     bool torn;                // likewise: messages of it

@@ -68,7 +68,7 @@ void session_chat_free(struct session_chat *chat) {
 }
 
 uint64_t session_disk_owner(const struct session *s, const struct conversation *talk) {
-    return !s->p.store_path ? 0 : (uint64_t)(talk->created ? talk->created : talk->row); // neither is given twice
+    return !s->p.store_path || talk->private ? 0 : (uint64_t)(talk->created ? talk->created : talk->row); // neither is given twice
 }
 
 void session_remove(struct session *s, struct session_chat *chat) {
@@ -113,6 +113,12 @@ struct session_chat *session_new(struct session *s) {
     conversation_open(&fresh, 0, s->p.settings);
     struct session_chat *chat = session_add(s, &fresh, session_first_unpinned(s));
     chat->draft_known = true;
+    return chat;
+}
+
+struct session_chat *session_new_private(struct session *s) {
+    struct session_chat *chat = session_new(s);
+    chat->conversation.private = true;
     return chat;
 }
 

@@ -142,6 +142,7 @@ int session_listed(const struct session *s); // of them, those before the archiv
 struct session_chat *session_chat(const struct session *s, int index);
 int session_index(const struct session *s, const struct session_chat *chat); // −1: unknown
 struct session_chat *session_new(struct session *s);
+struct session_chat *session_new_private(struct session *s); // that ends with the session, and so do copies of it
 void session_read(struct session *s, struct session_chat *chat); // reads messages and draft if that is still to be done
 void session_rename(struct session_chat *chat, const char *title);
 void session_pin(struct session *s, struct session_chat *chat, bool pin);         // a pinned one comes first

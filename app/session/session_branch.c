@@ -119,6 +119,7 @@ struct session_chat *session_copy(struct session *s, struct session_chat *chat, 
     const struct conversation *talk = &chat->conversation;
     struct conversation copy;
     conversation_open(&copy, 0, &talk->settings);
+    copy.private = talk->private;
     int *path = xcalloc((size_t)talk->count, sizeof *path), length = 0, last = -1;
     for (int m = message; m >= 0; m = talk->messages[m].parent) path[length++] = m;
     while (length) last = copy_message(&copy, last, &talk->messages[path[--length]]);

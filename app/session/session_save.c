@@ -239,7 +239,7 @@ static void write_chat(struct session *s, struct session_chat *chat, uint64_t no
     bool known = chat->draft_known && !unsaved, moves = chat->draft_row != NOT_IN_STORE && chat->draft_row != talk->row;
     if (due) chat->save_at = 0;
     chat->save_draft_at = 0;
-    if (!s->p.store_path || (!whole && !(known && (chat->draft_dirty || moves)))) return;
+    if (!s->p.store_path || talk->private || (!whole && !(known && (chat->draft_dirty || moves)))) return;
     if (whole) session_count_tokens(s, chat);
     struct writing *w = xcalloc(1, sizeof *w);
     *w = (struct writing){.session = s,

@@ -321,7 +321,7 @@ void random_checks_closing(struct random_checks *k, const struct chat *c) {
         const struct conversation *talk = &chat->conversation;
         const char *draft = chat == c->composing && !c->edits ? composed.text : chat->draft.text;
         const struct stored *before = talk->unread_rows ? stored_at(k, talk->row) : NULL;
-        if (talk->unread_rows ? !before : !count_there(talk)) continue;
+        if (talk->private || (talk->unread_rows ? !before : !count_there(talk))) continue;
         *add(&k->expects, &k->n_expects) =
             (struct stored){.row = talk->row, .digest = before ? before->digest : digest_of(talk, draft)};
     }

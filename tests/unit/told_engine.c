@@ -39,6 +39,7 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     snprintf(engine.begun_text, sizeof engine.begun_text, "%s", p->begun_text ? p->begun_text : "");
     for (int i = 0; i < p->n_answers; i++) engine.samplings[i] = p->samplings ? p->samplings[i] : p->sampling;
     engine.conversation = p->conversation;
+    engine.disk_owner = p->disk_owner;
     engine.held = p->grammar;
     engine.reasoning = p->reasoning;
     engine.max_tokens = p->max_tokens;

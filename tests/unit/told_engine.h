@@ -12,6 +12,7 @@ struct told_engine {
     struct engine engine;
     struct engine_client *client;                          // the latest
     uint64_t n_requests, conversation, focused, forgotten; // conversation: of the last request
+    uint64_t disk_owner;                                   // likewise
     uint64_t cancelled[TOLD_MOST], changed[TOLD_MOST];     // requests
     int n_cancelled, n_changed;
     int cancelled_answer, changed_answer; // of the last of them

@@ -220,6 +220,24 @@ static int history_lines(void) {
     return lines;
 }
 
+static void test_the_file_of_the_history_can_be_spared(void **state) {
+    (void)state;
+    assert_true(worker_wait(worker, 60000));
+    const int lines = history_lines();
+    composer_keep_history(composer, false);
+    type("for nobody");
+    check_taken("for nobody");
+    assert_true(worker_wait(worker, 60000));
+    assert_int_equal(history_lines(), lines);
+    type("\033[A");
+    check_taken("for nobody");
+    composer_keep_history(composer, true);
+    type("for me");
+    check_taken("for me");
+    assert_true(worker_wait(worker, 60000));
+    assert_int_equal(history_lines(), lines + 1);
+}
+
 static void test_a_long_history_is_shortened_and_a_full_disk_loses_none_of_it(void **state) {
     (void)state;
     assert_true(worker_wait(worker, 60000));
@@ -492,6 +510,7 @@ int main(void) {
         TEST(test_long_paste_is_folded_and_comes_back),
         TEST(test_history),
         TEST(test_history_is_read_again),
+        TEST(test_the_file_of_the_history_can_be_spared),
         TEST(test_a_long_history_is_shortened_and_a_full_disk_loses_none_of_it),
         TEST(test_a_quotation_comes_on_lines_of_its_own),
         TEST(test_search_ends_with_enter_and_sends_nothing),

@@ -157,6 +157,51 @@ static void test_pruning_stops_the_answers_it_takes(void **state) {
     assert_int_equal(chat(1)->conversation.count, 2);
 }
 
+static bool lies_in(const char *path, const char *text) {
+    struct status st = {0};
+    size_t size;
+    char *data = file_read(path, 1 << 24, &size, &st);
+    const bool found = data && memmem(data, size, text, strlen(text));
+    free(data);
+    return found;
+}
+
+static bool is_on_the_disk(const char *text) {
+    char *log = xasprintf("%s-wal", store_path);
+    const bool found = lies_in(store_path, text) || lies_in(log, text);
+    free(log);
+    return found;
+}
+
+static void test_nothing_of_a_private_chat_is_kept(void **state) {
+    (void)state;
+    send(0, "a public question");
+    settle();
+    assert_true(engine.disk_owner);
+    assert_true(is_on_the_disk("a public question"));
+    struct session_chat *own = session_new_private(session);
+    session_set_draft(own, &(struct draft){.text = xstrdup("a hidden draft")});
+    settle();
+    session_rename(own, "a hidden title");
+    send(session_index(session, own), "a hidden question");
+    assert_int_equal(engine.disk_owner, 0);
+    say(2, "a hidden answer");
+    end(2, REQUEST_FINISHED, "");
+    settle();
+    struct session_chat *copy = session_copy(session, own, 1);
+    settle();
+    session_delete(session, own);
+    assert_ptr_equal(session_undelete(session)->conversation.messages[1].text[0], 'a');
+    settle();
+    assert_true(copy->conversation.private);
+    assert_false(session_unsaved(session));
+    assert_false(is_on_the_disk("hidden"));
+    close_session();
+    assert_false(is_on_the_disk("hidden"));
+    open_session();
+    assert_int_equal(session_count(session), 2); // the public one, and an empty one
+}
+
 static void delete_elsewhere(const char *sql) {
     struct status st = {0};
     struct store *other = store_open(store_path, &st);
@@ -339,6 +384,7 @@ int main(void) {
         SESSION_TEST(test_everything_is_there_after_reopening),
         SESSION_TEST(test_an_edited_message_is_another_version),
         SESSION_TEST(test_pruning_stops_the_answers_it_takes),
+        SESSION_TEST(test_nothing_of_a_private_chat_is_kept),
         SESSION_TEST(test_what_another_confab_pruned_is_written_again),
         SESSION_TEST(test_a_branch_becomes_a_chat_of_its_own),
         SESSION_TEST(test_a_message_waits_for_those_before_it),
