@@ -68,7 +68,8 @@ void session_chat_free(struct session_chat *chat) {
 }
 
 uint64_t session_disk_owner(const struct session *s, const struct conversation *talk) {
-    return !s->p.store_path || talk->private ? 0 : (uint64_t)(talk->created ? talk->created : talk->row); // neither is given twice
+    const int64_t number = talk->created ? talk->created : talk->row; // neither is given twice
+    return s->p.store_path && !talk->private ? (uint64_t)number : 0;
 }
 
 void session_remove(struct session *s, struct session_chat *chat) {
