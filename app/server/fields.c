@@ -65,7 +65,7 @@ static const char *type_name(const json_t *value) {
     switch (json_typeof(value)) {
     case JSON_OBJECT: return "an object";
     case JSON_ARRAY: return "a list";
-    case JSON_STRING: return "a text";
+    case JSON_STRING: return "a string";
     case JSON_INTEGER:
     case JSON_REAL: return "a number";
     case JSON_TRUE:
@@ -104,7 +104,7 @@ static bool read_grammar(const json_t *value, const struct field *f, struct ask 
     const enum grammar_kind kind = (enum grammar_kind)f->place;
     const bool is_json = kind == GRAMMAR_SCHEMA || kind == GRAMMAR_CHOICE;
     struct status st = {0};
-    if (!is_json && kind != GRAMMAR_JSON && !json_is_string(value)) return wrong_type(r, f->name, "a text", value);
+    if (!is_json && kind != GRAMMAR_JSON && !json_is_string(value)) return wrong_type(r, f->name, "a string", value);
     if (a->grammar) return refuse(r, BAD_REQUEST, f->name, "the answer is held to something else already");
     char *text = is_json && !json_is_string(value) ? json_dumps(value, JSON_ENCODE_ANY)
                                                    : xstrdup(json_is_string(value) ? json_string_value(value) : "");
@@ -134,7 +134,7 @@ static bool read_field(const json_t *value, const struct field *f, struct ask *a
         *(bool *)place = json_is_true(value);
         return true;
     case FIELD_TEXT:
-        if (!json_is_string(value)) return wrong_type(r, f->name, "a text", value);
+        if (!json_is_string(value)) return wrong_type(r, f->name, "a string", value);
         *(const char **)place = json_string_value(value);
         return true;
     case FIELD_GRAMMAR: return read_grammar(value, f, a, r);
@@ -181,7 +181,7 @@ bool fields_read_within(const json_t *value, const char *name, const struct fiel
 // ---- stops ----
 
 static bool add_stop(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
-    if (!json_is_string(value)) return wrong_type(r, name, "a text, or a list of texts", value);
+    if (!json_is_string(value)) return wrong_type(r, name, "a string, or a list of strings", value);
     if (!json_string_length(value)) return refuse(r, BAD_REQUEST, name, "is empty");
     if (a->n_stops == MOST_STOPS) return refuse(r, BAD_REQUEST, name, "too many texts (maximum %d)", MOST_STOPS);
     a->stops = xrealloc(a->stops, (size_t)(a->n_stops + 1) * sizeof *a->stops);
@@ -227,7 +227,7 @@ static const char *read_parts(const json_t *list, const char *field, struct ask 
     bool good = true;
     json_array_foreach((json_t *)list, i, part) {
         if (is_thinking(part)) continue;
-        good = is_text(part) || refuse(r, BAD_REQUEST, field, "part %zu is not a text", i);
+        good = is_text(part) || refuse(r, BAD_REQUEST, field, "part %zu is not of the type text", i);
         if (!good) break;
         const json_t *words = json_object_get(part, "text");
         bytes_add(&text, json_string_value(words), json_string_length(words));
@@ -243,7 +243,7 @@ static const char *read_content(const json_t *content, const char *field, struct
     if (json_is_string(content)) return json_string_value(content);
     if (json_is_array(content)) return read_parts(content, field, a, r);
     if (!content) refuse(r, BAD_REQUEST, field, "is missing");
-    else wrong_type(r, field, "a text, or a list of parts", content);
+    else wrong_type(r, field, "a string, or a list of parts", content);
     return NULL;
 }
 
@@ -252,7 +252,7 @@ static const char *read_role(const json_t *role, const char *field, struct refus
     static const char *const roles[][2] = {
         {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
     if (!json_is_string(role)) {
-        if (role) wrong_type(r, field, "a text", role);
+        if (role) wrong_type(r, field, "a string", role);
         else refuse(r, BAD_REQUEST, field, "is missing");
         return NULL;
     }
@@ -310,7 +310,7 @@ bool field_effort(const json_t *value, const char *name, struct ask *a, struct r
                    {"low", REASONING_LOW},
                    {"medium", REASONING_MEDIUM},
                    {"high", REASONING_HIGH}};
-    if (!json_is_string(value)) return wrong_type(r, name, "a text", value);
+    if (!json_is_string(value)) return wrong_type(r, name, "a string", value);
     for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++)
         if (!strcmp(json_string_value(value), efforts[i].name)) {
             a->reasoning = efforts[i].reasoning;

@@ -35,7 +35,7 @@ static bool read_json_schema(const json_t *value, const char *name, struct ask *
 static bool read_format(const json_t *value, struct ask *a, struct refusal *r) {
     static const struct field any[] = {{"type", FIELD_GRAMMAR, .place = GRAMMAR_JSON}, {0}};
     const char *type = json_string_value(json_object_get(value, "type"));
-    if (!type) return refuse(r, 400, "type", "expected a text");
+    if (!type) return refuse(r, 400, "type", "expected a string");
     if (!strcmp(type, "text")) return true;
     if (!strcmp(type, "json_object")) return fields_read(value, any, false, a, r);
     if (strcmp(type, "json_schema"))

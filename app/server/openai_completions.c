@@ -9,7 +9,7 @@ static bool read_ids(const json_t *list, const char *name, struct ask *a, struct
     json_t *id;
     a->ids = xcalloc(json_array_size(list) + 1, sizeof *a->ids);
     json_array_foreach((json_t *)list, i, id) {
-        if (!json_is_integer(id)) return refuse(r, 400, name, "expected a text, or a list of token ids");
+        if (!json_is_integer(id)) return refuse(r, 400, name, "expected a string, or a list of token ids");
         const json_int_t value = json_integer_value(id);
         if (value < 0 || value > INT32_MAX) return refuse(r, 400, name, "%lld is not a token", (long long)value);
         a->ids[a->n_ids++] = (int32_t)value;
@@ -26,7 +26,7 @@ static bool read_prompt(const json_t *value, const char *name, struct ask *a, st
     }
     if (json_is_array(value) && json_array_size(value)) return read_ids(value, name, a, r);
     a->prompt = json_string_value(value);
-    return a->prompt || refuse(r, 400, name, "expected a text, or a list of token ids");
+    return a->prompt || refuse(r, 400, name, "expected a string, or a list of token ids");
 }
 
 static bool read_logprobs(const json_t *value, const char *name, struct ask *a, struct refusal *r) {

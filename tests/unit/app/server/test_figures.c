@@ -81,7 +81,7 @@ static void test_wrong_tokens_are_refused(void **state) {
     (void)state;
     static const char *const cases[][3] = {
         {"/tokenize", "{}", "content: is missing"},
-        {"/tokenize", "{\"content\":7}", "content: expected a text"},
+        {"/tokenize", "{\"content\":7}", "content: expected a string"},
         {"/tokenize", "{\"content\":\"a\",\"model\":\"nosuch\"}", "no model"},
         {"/detokenize", "{}", "tokens: is missing"},
         {"/detokenize", "{\"tokens\":[-1]}", "item 0 is not a token id"},
