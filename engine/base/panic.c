@@ -42,7 +42,7 @@ char *xstrdup(const char *text) { return xstrndup(text, strlen(text)); }
 
 char *xstrndup(const char *text, size_t length) {
     char *copy = xmalloc(length + 1);
-    memcpy(copy, text, length);
+    if (length) memcpy(copy, text, length);
     copy[length] = 0;
     return copy;
 }

@@ -39,6 +39,8 @@ static struct model_file *fixture_open(const char *path, struct status *st) {
     m->info = (struct model_info){.path = strcpy(own_path, path),
                                   .name = memcpy(own_name, name, name_size),
                                   .family = "tiny",
+                                  .chat_template = "none", // so that it is asked for no titles
+                                  .thinking = "",
                                   .formats = formats,
                                   .n_formats = 1,
                                   .n_context = 4096,

@@ -174,7 +174,7 @@ static void test_the_cursor_is_in_sight(void **state) {
 
 static void test_the_head_of_a_long_table_does_not_cover_the_cursor(void **state) {
     (void)state;
-    char table[1024] = "| head | b |\n|--|--|\n", cell[8];
+    char table[1024] = "| head | b |\n|--|--|\n", cell[16];
     for (int i = 10; i < 60; i++) sprintf(table + strlen(table), "| r%d | x |\n", i);
     say(s, VIEW_MODEL, table);
     canvas_resize(&s->canvas, 20, 8);
@@ -186,7 +186,7 @@ static void test_the_head_of_a_long_table_does_not_cover_the_cursor(void **state
         assert_true(transcript_text_cursor(s->transcript, &x, &y));
         char *text = canvas_as_text(&s->canvas), *line = text;
         for (int row = 0; row < y; row++) line = strchr(line, '\n') + 1;
-        sprintf(cell, "r%d", i);
+        snprintf(cell, sizeof cell, "r%d", i);
         assert_memory_equal(line, cell, 3);
         free(text);
     }

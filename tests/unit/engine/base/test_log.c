@@ -70,6 +70,7 @@ static void test_a_line_has_time_level_module_and_text(void **state) {
     assert_int_equal(log_line_level("2026-01-02 03:04:05.678 warnings engine  hot"), LOG_LEVEL_OFF);
     assert_int_equal(log_line_level("(2 entries are missing here)"), LOG_LEVEL_OFF);
     assert_int_equal(log_line_level("2026-01-02 03:04:05.678 "), LOG_LEVEL_OFF);
+    e.level = LOG_LEVEL_INFO;
     memset(e.text, 'x', sizeof e.text - 1);
     assert_true(log_format(&e, line) < LOG_LINE - 1);
     assert_non_null(strstr(line, "xxx"));
