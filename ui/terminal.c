@@ -58,9 +58,8 @@ static struct {
     bool is_terminal; // of the input: its modes are ours to change
     struct termios before, raw;
     char enter[128], leave[128];
-    atomic_bool taken;
+    atomic_bool taken, lent;       // lent: to another program, which is stopped and continued with this one
     volatile sig_atomic_t entered; // `enter` was written, at least in part
-    volatile sig_atomic_t lent;    // to another program, which is stopped and continued with this one
     bool open;                     // between terminal_open and terminal_close
     volatile sig_atomic_t resumed; // what is shown is unknown
     volatile sig_atomic_t takes;   // so far
