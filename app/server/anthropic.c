@@ -41,7 +41,7 @@ const struct field anthropic_fields[] = {
     {"stream", FIELD_FLAG, .place = offsetof(struct ask, stream)},
     {"thinking", FIELD_READ, .read = read_thinking},
     {"output_config", FIELD_READ, .read = read_output},
-    {.name = "", .kind = FIELD_KNOBS},
+    {.name = "", .kind = FIELD_TABLE, .table = field_knobs},
     {.name = "cache_control", .kind = FIELD_IGNORED},
     {.name = "metadata", .kind = FIELD_IGNORED},
     {.name = "service_tier", .kind = FIELD_IGNORED},

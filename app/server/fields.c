@@ -123,7 +123,7 @@ static bool read_field(const json_t *value, const struct field *f, struct ask *a
     void *place = (char *)a + f->place;
     double number;
     switch (f->kind) {
-    case FIELD_KNOBS: break;
+    case FIELD_TABLE: break;
     case FIELD_KNOB: return read_knob(value, f, &a->sampling, r);
     case FIELD_INT:
         if (!read_number(value, f, true, f->low, f->high, &number, r)) return false;
@@ -145,19 +145,18 @@ static bool read_field(const json_t *value, const struct field *f, struct ask *a
     return true;
 }
 
-static const struct field *find(const struct field *table, const char *name) {
-    static const struct field knobs[] = {
+const struct field field_knobs[] = {
 #define X(field, key, ...) {#field, FIELD_KNOB, .place = KNOB_##field}, {key, FIELD_KNOB, .place = KNOB_##field},
-        SAMPLING_KNOBS(X)
+    SAMPLING_KNOBS(X)
 #undef X
-            {0},
-    };
-    const struct field *knob = NULL;
-    for (const struct field *f = table; f->name && !knob; f++) {
-        if (!strcmp(f->name, name)) return f;
-        if (f->kind == FIELD_KNOBS) knob = find(knobs, name);
-    }
-    return knob;
+        {0},
+};
+
+static const struct field *find(const struct field *table, const char *name) {
+    const struct field *found = NULL;
+    for (const struct field *f = table; f->name && !found; f++)
+        found = f->kind == FIELD_TABLE ? find(f->table, name) : strcmp(f->name, name) ? NULL : f;
+    return found;
 }
 
 bool fields_read(const json_t *object, const struct field *table, bool strict, struct ask *a, struct refusal *r) {

@@ -9,7 +9,7 @@
 
 enum field_kind {
     FIELD_KNOB,    // of sampling, `place` its id; the range is the knob's
-    FIELD_KNOBS,   // a row for all of them, by the names that APIs have for them and by those of confab's options
+    FIELD_TABLE,   // no field of its own: a row for all those of `table`
     FIELD_INT,     // int at `place` in struct ask, from low to high
     FIELD_FLAG,    // bool at `place`
     FIELD_TEXT,    // const char * at `place`
@@ -27,6 +27,7 @@ struct field {
     double low, high;
     size_t place;
     field_reader *read; // names the field in what it refuses
+    const struct field *table;
 };
 
 // The table ends with a row without a name. Members that are null count as missing. Unknown ones are refused if
@@ -37,7 +38,9 @@ bool fields_read(const json_t *object, const struct field *table, bool strict, s
 bool fields_read_within(const json_t *value, const char *name, const struct field *table, bool strict, struct ask *a,
                         struct refusal *r);
 
-// ---- readers of fields that several APIs have ----
+// ---- what several APIs have ----
+
+extern const struct field field_knobs[]; // by the names that APIs have for them and by those of confab's options
 
 field_reader field_stops;    // a text or a list of texts
 field_reader field_messages; // of a chat

@@ -50,7 +50,7 @@ static bool read_options(const json_t *value, const char *name, struct ask *a, s
         {"seed", FIELD_READ, .read = read_seed},
         {"stop", FIELD_READ, .read = field_stops},
         {"repeat_last_n", FIELD_KNOB, .place = KNOB_penalty_window},
-        {.name = "", .kind = FIELD_KNOBS},
+        {.name = "", .kind = FIELD_TABLE, .table = field_knobs},
         {0},
     };
     return fields_read_within(value, name, fields, false, a, r);

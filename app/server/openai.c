@@ -48,6 +48,44 @@ bool openai_response_format(const json_t *value, const char *name, struct ask *a
     return read_format(value, a, r) || refuse_within(r, name);
 }
 
+const struct field openai_fields[] = {
+    {"model", FIELD_TEXT, .place = offsetof(struct ask, model)},
+    {"stream", FIELD_FLAG, .place = offsetof(struct ask, stream)},
+    {"stream_options", FIELD_READ, .read = openai_stream_options},
+    {.name = "", .kind = FIELD_TABLE, .table = field_knobs},
+    {.name = "user", .kind = FIELD_IGNORED},
+    {0},
+};
+
+const struct field openai_choice_fields[] = {
+    {.name = "", .kind = FIELD_TABLE, .table = openai_fields},
+    {"max_tokens", FIELD_INT, .low = 1, .high = 16777216, .place = offsetof(struct ask, max_tokens)},
+    {"n", FIELD_INT, .low = 1, .high = 64, .place = offsetof(struct ask, n_answers)},
+    {"stop", FIELD_READ, .read = field_stops},
+    {"response_format", FIELD_READ, .read = openai_response_format},
+    {"guided_json", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA}, // vLLM's
+    {"guided_regex", FIELD_GRAMMAR, .place = GRAMMAR_REGEX},
+    {"guided_choice", FIELD_GRAMMAR, .place = GRAMMAR_CHOICE},
+    {"guided_grammar", FIELD_GRAMMAR, .place = GRAMMAR_GBNF},
+    {"grammar", FIELD_GRAMMAR, .place = GRAMMAR_GBNF}, // llama.cpp's
+    {"json_schema", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA},
+    {.name = "logit_bias", .kind = FIELD_REFUSED},
+    {0},
+};
+
+const struct field openai_account_fields[] = {
+    {.name = "metadata", .kind = FIELD_IGNORED},
+    {.name = "parallel_tool_calls", .kind = FIELD_IGNORED},
+    {.name = "prompt_cache_key", .kind = FIELD_IGNORED},
+    {.name = "prompt_cache_retention", .kind = FIELD_IGNORED},
+    {.name = "safety_identifier", .kind = FIELD_IGNORED},
+    {.name = "service_tier", .kind = FIELD_IGNORED},
+    {.name = "store", .kind = FIELD_IGNORED},
+    {.name = "tool_choice", .kind = FIELD_IGNORED},
+    {.name = "tools", .kind = FIELD_REFUSED},
+    {0},
+};
+
 // ---- replies ----
 
 const char *openai_reason(const struct generated *answer) { return answer->reason == FINISH_END ? "stop" : "length"; }

@@ -41,26 +41,11 @@ static bool read_logprobs(const json_t *value, const char *name, struct ask *a, 
 }
 
 const struct field openai_completions_fields[] = {
-    {"model", FIELD_TEXT, .place = offsetof(struct ask, model)},
+    {.name = "", .kind = FIELD_TABLE, .table = openai_choice_fields},
     {"prompt", FIELD_READ, .read = read_prompt},
     {"echo", FIELD_FLAG, .place = offsetof(struct ask, echo)},
-    {"max_tokens", FIELD_INT, .low = 1, .high = 16777216, .place = offsetof(struct ask, max_tokens)},
-    {"n", FIELD_INT, .low = 1, .high = 64, .place = offsetof(struct ask, n_answers)},
-    {"stream", FIELD_FLAG, .place = offsetof(struct ask, stream)},
-    {"stream_options", FIELD_READ, .read = openai_stream_options},
-    {"stop", FIELD_READ, .read = field_stops},
     {"logprobs", FIELD_READ, .read = read_logprobs},
-    {"response_format", FIELD_READ, .read = openai_response_format},
-    {"guided_json", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA}, // vLLM's
-    {"guided_regex", FIELD_GRAMMAR, .place = GRAMMAR_REGEX},
-    {"guided_choice", FIELD_GRAMMAR, .place = GRAMMAR_CHOICE},
-    {"guided_grammar", FIELD_GRAMMAR, .place = GRAMMAR_GBNF},
-    {"grammar", FIELD_GRAMMAR, .place = GRAMMAR_GBNF}, // llama.cpp's
-    {"json_schema", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA},
-    {.name = "", .kind = FIELD_KNOBS},
-    {.name = "user", .kind = FIELD_IGNORED},
     {.name = "best_of", .kind = FIELD_REFUSED},
-    {.name = "logit_bias", .kind = FIELD_REFUSED},
     {.name = "suffix", .kind = FIELD_REFUSED},
     {0},
 };

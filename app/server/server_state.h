@@ -155,6 +155,9 @@ field_reader openai_stream_options, openai_response_format;
 json_t *openai_model(const char *name, int64_t created);
 
 extern const struct reply_form openai_chat, openai_completions, openai_responses;
+extern const struct field openai_fields[];         // of all OpenAI's APIs
+extern const struct field openai_choice_fields[];  // of those that answer with choices, those of all included
+extern const struct field openai_account_fields[]; // of chats and responses: what concerns a service, and tools
 extern const struct field openai_chat_fields[], openai_completions_fields[], openai_responses_fields[];
 
 // ---- anthropic.c ----

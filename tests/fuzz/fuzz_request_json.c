@@ -100,14 +100,18 @@ static json_t *any_value(void) {
     return json_deep_copy(json_array_get(values, below(json_array_size(values))));
 }
 
+static const char *any_field(const struct field *fields) {
+    size_t n = 0;
+    while (fields[n].name) n++;
+    const struct field *f = &fields[below(n)];
+    return f->kind == FIELD_TABLE ? any_field(f->table) : f->name;
+}
+
 // One that the API has, or has within another field, or a long one that nobody has.
 static void any_name(size_t path, char out[512]) {
-    const struct field *fields = paths[path].fields;
-    size_t n = 0;
-    while (fields && fields[n].name) n++;
     *out = 0;
-    if (n && below(3)) {
-        snprintf(out, 512, "%s", fields[below(n)].name);
+    if (paths[path].fields && below(3)) {
+        snprintf(out, 512, "%s", any_field(paths[path].fields));
     } else if (below(4)) {
         snprintf(out, 512, "%s", inner[below(sizeof inner / sizeof *inner)]);
     } else {
