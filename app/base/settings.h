@@ -71,7 +71,7 @@ enum setting_place {
 #define SETTINGS(X)                                                                                                    \
     X(model, char *, "model", 'm', SETTING_TEXT, "MODEL", 0, 0, IN_COMPUTE,                                            \
       "model: file, folder or name from `confab ls` (default: built-in)")                                              \
-    X(device, char *, "device", 0, SETTING_TEXT, "NAME", 0, 0, IN_LOADING | IN_LOGITS,                                 \
+    X(device, char *, "device", 0, SETTING_TEXT, "DEVICE", 0, 0, IN_LOADING | IN_LOGITS,                               \
       "device to compute on, from `confab devices` (default: auto)")                                                   \
     X(gpu_layers, int, "gpu-layers", 0, SETTING_AUTO, "N", 0, 1000, IN_LOADING | IN_LOGITS,                            \
       "number of layers to run on devices, the last ones; 0: none")                                                    \
@@ -114,7 +114,7 @@ enum setting_place {
       "system prompt that /system NAME takes, such as brief Answer in a sentence.")                                    \
     X(presets, struct text_list, "preset", 0, SETTING_TEXTS, "NAME KNOBS", 0, 0, IN_FILE,                              \
       "sampling knobs that /preset NAME sets, such as cold temp=0.2 top-k=20")                                         \
-    X(theme, char *, "theme", 0, SETTING_TEXT, "NAME", 0, 0, IN_CHAT | IN_FILE, "colour theme")                        \
+    X(theme, char *, "theme", 0, SETTING_TEXT, "THEME", 0, 0, IN_CHAT | IN_FILE, "colour theme")                       \
     X(ascii, bool, "ascii", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE, "draw with ASCII characters only")         \
     X(plain, bool, "plain", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE | ON_STARTING,                              \
       "chat in lines, without a screen, as for screen readers (TERM=dumb: always)")                                    \

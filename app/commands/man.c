@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "app/commands/command.h"
+#include "app/server/figures.h"
 #include "engine/base/reader.h"
 #include "ui/commands.h"
+#include "ui/theme.h"
 
 #define TEMPLATE_LIMIT (1 << 20)
 
@@ -109,11 +111,34 @@ static void man_keys(FILE *out) {
     }
 }
 
+static void man_roles(FILE *out) {
+    static const char *const roles[][2] = {
+#define X(id, key, parent, help) {key, help},
+        THEME_ROLES(X)
+#undef X
+    };
+    for (int i = 0; i < ROLE_COUNT; i++) {
+        fprintf(out, ".TP\n.B %s\n", roles[i][0]);
+        man_sentence(out, roles[i][1]);
+    }
+}
+
+static void man_metrics(FILE *out) {
+    for (int i = 0; i < n_figures; i++) {
+        fprintf(out, ".TP\n.B %s \\fR(%s)\n", figure_table[i].name, figure_table[i].type);
+        man_sentence(out, figure_table[i].help);
+    }
+}
+
 static bool man_table(FILE *out, const char *line, size_t size) {
     static const struct {
         const char *mark;
         void (*write)(FILE *out);
-    } tables[] = {{"@commands@", man_commands}, {"@settings@", man_settings}, {"@keys@", man_keys}};
+    } tables[] = {{"@commands@", man_commands},
+                  {"@settings@", man_settings},
+                  {"@keys@", man_keys},
+                  {"@roles@", man_roles},
+                  {"@metrics@", man_metrics}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (!span_equals((struct span){line, size}, tables[i].mark)) continue;
         tables[i].write(out);

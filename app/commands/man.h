@@ -6,7 +6,7 @@
 
 #include "engine/base/status.h"
 
-// Copies a template, replacing the lines @commands@, @settings@ and @keys@ with those tables.
+// Copies a template, replacing the lines @commands@, @settings@, @keys@, @roles@ and @metrics@ with those tables.
 bool man_write(FILE *out, const char *template_path, struct status *st);
 
 #endif

@@ -83,11 +83,9 @@ static void write_value(FILE *out, const char *name, const char *model, const ch
     fprintf(out, "} %.15g\n", value);
 }
 
-static void write_histogram(FILE *out, const char *name, const char *model, const char *help,
-                            const struct histogram *h) {
+static void write_histogram(FILE *out, const char *name, const char *model, const struct histogram *h) {
     char part[96], bound[24] = "+Inf";
     uint64_t count = 0;
-    begin(out, name, "histogram", help);
     snprintf(part, sizeof part, "%s_bucket", name);
     for (int i = 0; i <= FIGURES_BUCKETS; i++) {
         count += h->counts[i];
@@ -100,39 +98,47 @@ static void write_histogram(FILE *out, const char *name, const char *model, cons
     write_value(out, part, model, NULL, NULL, (double)count);
 }
 
-static void write_pages(FILE *out, const struct engine_metrics *m, const char *model) {
+static void write_pages(FILE *out, const char *name, const char *model, const struct engine_metrics *m) {
     const struct {
         const char *state;
         int n;
     } pages[] = {
         {"used", m->pages_used}, {"shared", m->pages_shared}, {"cached", m->pages_kept}, {"free", m->pages_free}};
-    begin(out, "confab_pages", "gauge", "pages of the KV cache; shared ones are among the used");
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
-        write_value(out, "confab_pages", model, "state", pages[i].state, pages[i].n);
+        write_value(out, name, model, "state", pages[i].state, pages[i].n);
 }
 
-static void write_stages(FILE *out, const struct engine_metrics *m, const char *model) {
+static void write_stages(FILE *out, const char *name, const char *model, const struct engine_metrics *m) {
     static const char *const names[] = {
 #define X(id, name) name,
         BACKEND_STAGES(X)
 #undef X
     };
-    begin(out, "confab_stage_seconds_total", "counter", "time of each stage of a step");
     for (int i = 0; i < STAGE_COUNT; i++)
-        write_value(out, "confab_stage_seconds_total", model, "stage", names[i], m->stage_seconds[i]);
+        write_value(out, name, model, "stage", names[i], m->stage_seconds[i]);
 }
 
-static void write_ends(FILE *out, const struct figures *f, const char *model) {
+static void write_ends(FILE *out, const char *name, const char *model, const struct figures *f) {
     static const struct {
         enum finish_reason reason;
         const char *name;
     } reasons[] = {{FINISH_END, "stop"},  {FINISH_LENGTH, "length"},   {FINISH_CONTEXT, "context"},
                    {FINISH_TIME, "time"}, {FINISH_CANCELLED, "abort"}, {FINISH_ERROR, "error"}};
-    begin(out, "vllm:request_success_total", "counter", "answers that ended, by their reason");
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        write_value(out, "vllm:request_success_total", model, "finished_reason", reasons[i].name,
+        write_value(out, name, model, "finished_reason", reasons[i].name,
                     (double)f->ended[reasons[i].reason]);
 }
+
+// Those of several lines: X(name, type, help, what writes them, of what)
+#define FIGURES_OF_LINES(X)                                                                                            \
+    X("confab_pages", "gauge", "pages of the KV cache, by state; shared ones are among the used", write_pages, m)      \
+    X("confab_stage_seconds_total", "counter", "time of each stage of a step", write_stages, m)                        \
+    X("vllm:request_success_total", "counter", "answers that ended, by finished_reason", write_ends, f)                \
+    X("vllm:time_to_first_token_seconds", "histogram", "from the request to the first token", write_histogram,         \
+      &f->first_token)                                                                                                 \
+    X("vllm:inter_token_latency_seconds", "histogram", "between two tokens", write_histogram, &f->next_token)          \
+    X("vllm:e2e_request_latency_seconds", "histogram", "from the request to the answer's end", write_histogram,        \
+      &f->whole)
 
 char *figures_write(const struct figures *f, const struct engine_metrics *m, const char *model, size_t *size) {
     char *text = NULL;
@@ -143,13 +149,18 @@ char *figures_write(const struct figures *f, const struct engine_metrics *m, con
     write_value(out, name, model, NULL, NULL, (double)(value));
     FIGURES(X)
 #undef X
-    write_pages(out, m, model);
-    write_stages(out, m, model);
-    write_ends(out, f, model);
-    write_histogram(out, "vllm:time_to_first_token_seconds", model, "from the request to the first token",
-                    &f->first_token);
-    write_histogram(out, "vllm:inter_token_latency_seconds", model, "between two tokens", &f->next_token);
-    write_histogram(out, "vllm:e2e_request_latency_seconds", model, "from the request to the answer's end", &f->whole);
+#define X(name, type, help, write, what)                                                                               \
+    begin(out, name, type, help);                                                                                      \
+    write(out, name, model, what);
+    FIGURES_OF_LINES(X)
+#undef X
     if (fclose(out)) panic("out of memory");
     return text;
 }
+
+const struct figure_info figure_table[] = {
+#define X(name, type, help, ...) {name, type, help},
+    FIGURES(X) FIGURES_OF_LINES(X)
+#undef X
+};
+const int n_figures = sizeof figure_table / sizeof *figure_table;

@@ -24,4 +24,11 @@ void figures_end(struct figures *f, uint64_t submitted, const struct engine_even
 // In Prometheus's text format; what is unknown is left out. The caller frees.
 char *figures_write(const struct figures *f, const struct engine_metrics *m, const char *model, size_t *size);
 
+// All of them, for the manual.
+struct figure_info {
+    const char *name, *type, *help;
+};
+extern const struct figure_info figure_table[];
+extern const int n_figures;
+
 #endif
