@@ -48,10 +48,10 @@ OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o) $(if $(VULKAN),$(BUILD)/shaders.o)
 LIBRARY = $(BUILD)/libconfab.a
 TESTS   = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c tests/kernels/test_*.c tests/golden/test_*.c tests/faults/test_*.c tests/peer/test_*.c))
 HELPERS = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(filter-out tests/$(1)/test_%.c tests/$(1)/bench_%.c,$(wildcard tests/$(1)/*.c)))
-FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
-MUTATORS = $(FUZZERS:$(BUILD)/tests/fuzz/fuzz_%=$(BUILD)/tests/fuzz/mutate_%)
-MANUALS = man/confab.1 man/confab.5 man/confab-keys.7
-FUZZ_SECONDS ?= 60
+FUERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
+MUTATORS = $(FUERS:$(BUILD)/tests/fuzz/fuzz_%=$(BUILD)/tests/fuzz/mutate_%)
+MANUALS = $(patsubst %.in,%,$(wildcard man/*.in))
+FU_SECONDS ?= 60
 
 # V=1 shows whole commands.
 say = $(if $(V),,@echo '  $(1)  $(2)';)
@@ -70,6 +70,14 @@ confab: $(BUILD)/confab
 
 $(BUILD)/confab: $(BUILD)/app/main.o $(LIBRARY)
 	$(call say,LD,$@)$(CC) $(ALL_LDFLAGS) -o $@ $< $(LIBRARY) $(LDLIBS)
+
+# The commit that it is built from; where git does not tell, as under sudo, what it told before.
+$(BUILD)/commit: always
+	@mkdir -p $(@D)
+	@test -e .git && commit=$$(git describe --always --dirty 2> /dev/null) || commit=$$(cat $@ 2> /dev/null); \
+		echo "$$commit" | cmp -s - $@ || echo "$$commit" > $@
+$(BUILD)/app/main.o: $(BUILD)/commit
+$(BUILD)/app/main.o: ALL_CFLAGS += -DCONFAB_COMMIT='"$(shell cat $(BUILD)/commit)"'
 
 # The files of themes/ as C strings.
 $(BUILD)/themes.c: themes/embed.awk $(wildcard themes/*.theme)
@@ -279,7 +287,7 @@ tests: $(TESTS) $(MUTATORS)
 check: deps ## run every test; the last line counts them
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/confab tests
 	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) tests/run.sh $(LONGEST) tests/unit/check_includes.sh \
-		$(wildcard tests/server/test_*.sh) $(filter-out $(LONGEST),$(TESTS)) $(MUTATORS)
+		$(wildcard tests/server/test_*.sh tests/papers/test_*.sh) $(filter-out $(LONGEST),$(TESTS)) $(MUTATORS)
 
 asan: ## run every test under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory VARIANT=asan check
@@ -297,17 +305,17 @@ mutations: ## feed 100,000 changed GGUF files, saved pages and requests, 20,000 
 
 mutators: $(MUTATORS)
 
-fuzzers: $(FUZZERS)
+fuzzers: $(FUERS)
 
-fuzz: ## feed broken input for FUZZ_SECONDS to each fuzzer (needs clang)
+fuzz: ## feed broken input for FU_SECONDS to each fuzzer (needs clang)
 	@$(MAKE) --no-print-directory -j$$(nproc) CC=clang VARIANT=fuzz fuzzers
-	@for f in $(FUZZERS:$(BUILD)/%=build/fuzz/%); do \
-		mkdir -p build/fuzz/found && $$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -artifact_prefix=build/fuzz/found/ || exit 1; done
+	@for f in $(FUERS:$(BUILD)/%=build/fuzz/%); do \
+		mkdir -p build/fuzz/found && $$f -max_total_time=$(FU_SECONDS) -rss_limit_mb=4096 -artifact_prefix=build/fuzz/found/ || exit 1; done
 
 check-long: check clang asan tsan mutations ## check, clang, the sanitizers, a million random commands, 100,000 random keys, ten minutes of every fuzzer
 	@$(BUILD)/tests/unit/engine/serve/test_scheduler_life 500
 	@$(BUILD)/tests/golden/test_random_keys 100000
-	@$(MAKE) --no-print-directory FUZZ_SECONDS=600 fuzz
+	@$(MAKE) --no-print-directory FU_SECONDS=600 fuzz
 
 # Debian's python3-torch belongs to Debian's python3.
 PYTHON ?= /usr/bin/python3
@@ -319,15 +327,26 @@ guide: confab ## train the built-in guide afresh and score it (two hours and a h
 guide-check: confab ## ask the built-in guide what it was not trained on, at temperature 0 and at the default one
 	cd app/guide && $(PYTHON) check.py && $(PYTHON) check.py --temperature default
 
-install: confab ## install to DESTDIR and PREFIX (/usr/local)
-	install -D -m 755 confab $(DESTDIR)$(PREFIX)/bin/confab
-	install -D -m 644 man/confab.1 $(DESTDIR)$(PREFIX)/share/man/man1/confab.1
-	install -D -m 644 man/confab.5 $(DESTDIR)$(PREFIX)/share/man/man5/confab.5
-	install -D -m 644 man/confab-keys.7 $(DESTDIR)$(PREFIX)/share/man/man7/confab-keys.7
+# What is installed, under PREFIX: a file, and where.
+ZSH_FUNCTIONS ?= share/zsh/site-functions
+INSTALLED = $(BUILD)/confab:bin/confab \
+	$(foreach page,$(MANUALS),$(page):share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
+	completions/confab.bash:share/bash-completion/completions/confab \
+	completions/_confab:$(ZSH_FUNCTIONS)/_confab \
+	completions/confab.fish:share/fish/vendor_completions.d/confab.fish \
+	packaging/confab.desktop:share/applications/confab.desktop
+
+install: $(BUILD)/confab ## install to DESTDIR and PREFIX (/usr/local)
+	@for pair in $(INSTALLED); do \
+		file=$(DESTDIR)$(PREFIX)/$${pair#*:}; echo "  INSTALL  $$file"; \
+		case $$file in */bin/*) mode=755;; *) mode=644;; esac; \
+		install -D -m $$mode $${pair%%:*} $$file || exit 1; done
 
 uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/confab $(DESTDIR)$(PREFIX)/share/man/man1/confab.1 \
-		$(DESTDIR)$(PREFIX)/share/man/man5/confab.5 $(DESTDIR)$(PREFIX)/share/man/man7/confab-keys.7
+	rm -f $(foreach pair,$(INSTALLED),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(pair))))
+
+deb: $(BUILD)/confab ## make a Debian package, build/confab_VERSION_ARCHITECTURE.deb
+	@MAKE='$(MAKE)' BUILD=$(BUILD) packaging/deb.sh
 
 manuals: confab ## make the manual pages afresh from man/*.in and the program's tables
 	for page in $(MANUALS); do ./confab help --man $$page.in > $$page.part && mv $$page.part $$page || exit 1; done
@@ -338,6 +357,6 @@ clean: ## remove everything that was built
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all always packages deps build-deps run bench tests check clang asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall manuals clean help
+.PHONY: all always packages deps build-deps run bench tests check clang asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall deb manuals clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -14,6 +14,7 @@
 #include "engine/base/log.h"
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
+#include "engine/device.h"
 #include "engine/quantize.h"
 #include "ui/keys.h"
 
@@ -96,13 +97,22 @@ static void open_standard_streams(void) {
         if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-int command_main(int argc, char **argv) {
+// With what whoever reads a report of a fault asks for.
+static void print_version(const char *commit) {
+    struct device devices[DEVICE_MOST];
+    const int n = device_list(devices);
+    printf("confab %s%s%s%s\n", CONFAB_VERSION, *commit ? " (" : "", commit, *commit ? ")" : "");
+    for (const struct device *d = devices; d < devices + n; d++)
+        printf("%s: %s%s\n", d->name, d->description, d->emulated ? ", emulated by the processor" : "");
+}
+
+int command_main(int argc, char **argv, const char *commit) {
     open_standard_streams();
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); // a decimal point in files, options and JSON
     const char *word = argc > 1 ? argv[1] : "";
     if (!strcmp(word, "--version")) {
-        printf("confab %s\n", CONFAB_VERSION);
+        print_version(commit);
         return EXIT_DONE;
     }
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) {

@@ -66,6 +66,11 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
       "LINES: how many to print (default 40). chat, run, bench and serve write it; see\n"                              \
       "--log-level.\n",                                                                                                \
       IN_LOG, 0, 1)                                                                                                    \
+    X(complete, "[WORD...]", "Complete a command line, for shells",                                                    \
+      "Prints what the last WORD may become, a candidate on each line, with a tab and a\n"                             \
+      "description behind it; a line with no candidate stands for file names. Put --\n"                                \
+      "before the words. The completions of bash, zsh and fish ask it.\n",                                             \
+      0, 0, 10000)                                                                                                     \
     X(help, "[COMMAND]", "Show the commands, or the options of one", "", IN_HELP, 0, 1)
 
 struct command {
@@ -82,8 +87,9 @@ extern const int n_commands;
 
 const struct command *command_find(const char *name); // NULL: not found
 
-// The main function: reads the configuration and the options and runs the command. Returns the exit status.
-int command_main(int argc, char **argv);
+// The main function: reads the configuration and the options and runs the command. Returns the exit status. commit:
+// that the program was built from; "": unknown.
+int command_main(int argc, char **argv, const char *commit);
 
 // Prints "confab: MESSAGE" to standard error. Returns EXIT_USAGE for STATUS_USAGE, EXIT_FAILED otherwise.
 int command_fail(const struct status *st);

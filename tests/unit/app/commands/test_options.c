@@ -208,7 +208,7 @@ static int run_program(const char *const *words) {
     char *argv[16] = {"confab"};
     int argc = 1;
     while (words[argc - 1]) argv[argc] = (char *)words[argc - 1], argc++;
-    return command_main(argc, argv);
+    return command_main(argc, argv, "");
 }
 #define RUN(...) run_program((const char *const[]){__VA_ARGS__, NULL})
 
