@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "app/base/file_fault.h"
@@ -19,7 +18,7 @@
 #include "engine/base/system.h"
 #include "engine/base/worker.h"
 
-#define CLOSE_PATIENCE 300 // × 10 ms to wait for worker and loader to stop
+#define CLOSE_PATIENCE 3000 // ms to wait for the worker to stop
 
 struct target { // a model to load
     char *path; // NULL: the built-in one
@@ -383,13 +382,10 @@ void model_host_close(struct model_host *h) {
     struct loaded_model m;
     if (!h) return;
     models_lookup_close(h->lookup);
-    h->choice++;                                                           // nothing more starts to load
-    if (h->worker && !worker_wait(h->worker, 10 * CLOSE_PATIENCE)) return; // leaked: the process is about to exit
+    h->choice++;                                                      // nothing more starts to load
+    if (h->worker && !worker_wait(h->worker, CLOSE_PATIENCE)) return; // leaked: the process is about to exit
     worker_close(h->worker);
-    if (h->loader) model_loader_cancel(h->loader);
-    for (int i = 0; h->loader && !model_loader_done(h->loader) && i < CLOSE_PATIENCE; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    if (h->loader && !model_loader_done(h->loader)) return; // likewise
+    if (h->loader && !model_loader_end(h->loader)) return; // likewise
     if (h->loader && model_loader_take(h->loader, &m, NULL)) {
         model_close_engine(&m);
         if (h->replaces) model_file_close(m.file);

@@ -5,13 +5,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/machine_memory.h"
 #include "engine/base/panic.h"
 #include "engine/base/system.h"
 
-#define STEPS 1000 // of progress
+#define STEPS        1000 // of progress
+#define END_PATIENCE 300  // × 10 ms
 
 struct model_loader {
     struct model_loader_params p; // path is owned
@@ -85,6 +87,13 @@ float model_loader_progress(const struct model_loader *l) {
 bool model_loader_done(const struct model_loader *l) { return atomic_load(&l->done); }
 
 void model_loader_cancel(struct model_loader *l) { atomic_store(&l->cancelled, true); }
+
+bool model_loader_end(struct model_loader *l) {
+    model_loader_cancel(l);
+    for (int i = 0; !model_loader_done(l) && i < END_PATIENCE; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return model_loader_done(l);
+}
 
 bool model_loader_take(struct model_loader *l, struct loaded_model *out, struct status *st) {
     pthread_join(l->thread, NULL);

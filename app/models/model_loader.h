@@ -19,6 +19,8 @@ struct model_loader *model_loader_start(const struct model_loader_params *p, str
 float model_loader_progress(const struct model_loader *l); // 0 to 1; −1: unknown
 bool model_loader_done(const struct model_loader *l);
 void model_loader_cancel(struct model_loader *l); // soon loading fails with STATUS_CANCELLED
+// Cancels, and waits a few seconds at most. False: it is not done yet.
+bool model_loader_end(struct model_loader *l);
 // Waits and frees l. On failure the model is closed, except a file that was borrowed.
 bool model_loader_take(struct model_loader *l, struct loaded_model *out, struct status *st);
 

@@ -99,6 +99,7 @@ static void write_histogram(FILE *out, const char *name, const char *model, cons
 }
 
 static void write_pages(FILE *out, const char *name, const char *model, const struct engine_metrics *m) {
+    if (!m) return;
     const struct {
         const char *state;
         int n;
@@ -114,8 +115,8 @@ static void write_stages(FILE *out, const char *name, const char *model, const s
         BACKEND_STAGES(X)
 #undef X
     };
-    for (int i = 0; i < STAGE_COUNT; i++)
-        write_value(out, name, model, "stage", names[i], m->stage_seconds[i]);
+    if (!m) return;
+    for (int i = 0; i < STAGE_COUNT; i++) write_value(out, name, model, "stage", names[i], m->stage_seconds[i]);
 }
 
 static void write_ends(FILE *out, const char *name, const char *model, const struct figures *f) {
@@ -125,8 +126,7 @@ static void write_ends(FILE *out, const char *name, const char *model, const str
     } reasons[] = {{FINISH_END, "stop"},  {FINISH_LENGTH, "length"},   {FINISH_CONTEXT, "context"},
                    {FINISH_TIME, "time"}, {FINISH_CANCELLED, "abort"}, {FINISH_ERROR, "error"}};
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        write_value(out, name, model, "finished_reason", reasons[i].name,
-                    (double)f->ended[reasons[i].reason]);
+        write_value(out, name, model, "finished_reason", reasons[i].name, (double)f->ended[reasons[i].reason]);
 }
 
 // Those of several lines: X(name, type, help, what writes them, of what)
@@ -140,18 +140,27 @@ static void write_ends(FILE *out, const char *name, const char *model, const str
     X("vllm:e2e_request_latency_seconds", "histogram", "from the request to the answer's end", write_histogram,        \
       &f->whole)
 
-char *figures_write(const struct figures *f, const struct engine_metrics *m, const char *model, size_t *size) {
+char *figures_write(const struct figures_of *of, int n, size_t *size) {
     char *text = NULL;
     FILE *out = open_memstream(&text, size);
     if (!out) panic("out of memory");
 #define X(name, type, help, value)                                                                                     \
-    if (metric_known((double)(value))) begin(out, name, type, help);                                                   \
-    write_value(out, name, model, NULL, NULL, (double)(value));
+    for (int i = 0, begun = 0; i < n; i++) {                                                                           \
+        const struct engine_metrics *m = of[i].metrics;                                                                \
+        if (!m || !metric_known((double)(value))) continue;                                                            \
+        if (!begun++) begin(out, name, type, help);                                                                    \
+        write_value(out, name, of[i].model, NULL, NULL, (double)(value));                                              \
+    }
     FIGURES(X)
 #undef X
 #define X(name, type, help, write, what)                                                                               \
     begin(out, name, type, help);                                                                                      \
-    write(out, name, model, what);
+    for (int i = 0; i < n; i++) {                                                                                      \
+        const struct engine_metrics *m = of[i].metrics;                                                                \
+        const struct figures *f = of[i].counted;                                                                       \
+        (void)m, (void)f;                                                                                              \
+        write(out, name, of[i].model, what);                                                                           \
+    }
     FIGURES_OF_LINES(X)
 #undef X
     if (fclose(out)) panic("out of memory");

@@ -21,8 +21,13 @@ struct figures {
 void figures_token(struct figures *f, uint64_t submitted, uint64_t last, uint64_t at);
 void figures_end(struct figures *f, uint64_t submitted, const struct engine_event *end);
 
-// In Prometheus's text format; what is unknown is left out. The caller frees.
-char *figures_write(const struct figures *f, const struct engine_metrics *m, const char *model, size_t *size);
+struct figures_of {
+    const char *model;
+    const struct figures *counted;
+    const struct engine_metrics *metrics; // NULL: it is not loaded
+};
+// In Prometheus's text format, each with its model's name; what is unknown is left out. The caller frees.
+char *figures_write(const struct figures_of *of, int n, size_t *size);
 
 // All of them, for the manual.
 struct figure_info {

@@ -20,6 +20,7 @@ static void generation_free(struct generation *g) {
         json_decref(g->answers[i].logprobs);
     }
     g->server->n_answers -= g->n_open;
+    server_model_rest(g->model);
     free(g->answers);
     free(g->echo);
     free(g);
@@ -53,6 +54,7 @@ void generation_begin(struct server *s, struct exchange *x, const struct reply_f
                              .next = s->generations};
     s->generations = g;
     s->n_answers += n;
+    server_model_use(m);
     x->owner = g, x->gone = abandon;
     g->request = engine_submit(m->client, p);
 }
@@ -106,7 +108,7 @@ void generations_ping(struct server *s) {
 
 static void take_text(struct generation *g, const struct engine_event *e) {
     struct generated *answer = &g->answers[e->answer];
-    if (e->token >= 0) figures_token(&g->server->figures, g->submitted, answer->last, e->at);
+    if (e->token >= 0) figures_token(&g->model->figures, g->submitted, answer->last, e->at);
     if (e->token >= 0) answer->last = e->at;
     if (!g->first) g->first = e->at;
     if (e->token >= 0) answer->n_tokens++, answer->n_thinking += e->channel == CHANNEL_THINKING;
@@ -150,7 +152,7 @@ static void take_end(struct generation *g, const struct engine_event *e) {
     answer->reason = e->reason;
     answer->n_tokens = e->n_generated;
     g->ended = e->at;
-    figures_end(&g->server->figures, g->submitted, e);
+    figures_end(&g->model->figures, g->submitted, e);
     g->n_open--, g->server->n_answers--;
     if (g->exchange && e->state != REQUEST_FINISHED) reply_failed(g, e);
     if (g->exchange && g->stream) {
@@ -161,20 +163,22 @@ static void take_end(struct generation *g, const struct engine_event *e) {
     if (!g->n_open) generation_free(g);
 }
 
-void generation_take(struct server *s, const struct engine_event *e) {
+void generation_take(struct server *s, const struct server_model *m, const struct engine_event *e) {
     struct generation *g = s->generations;
-    while (g && g->request != e->request) g = g->next;
+    while (g && (g->model != m || g->request != e->request)) g = g->next;
     if (!g || g->answers[e->answer].ended) return;
     if (e->kind == EVENT_STATE) g->n_prompt = e->n_prompt, g->n_reused = e->n_reused;
     if (e->kind == EVENT_TEXT) take_text(g, e);
     else if (e->kind == EVENT_STATE && e->state >= REQUEST_FINISHED) take_end(g, e);
 }
 
-void generations_stop(struct server *s, const char *why) {
+void generations_stop(struct server *s, const struct server_model *m, const char *why) {
     struct engine_event e = {.state = REQUEST_CANCELLED, .reason = FINISH_CANCELLED, .at = clock_ns()};
     e.size = (size_t)snprintf(e.text, sizeof e.text, "%s", why);
-    while (s->generations) {
-        if (s->generations->exchange) reply_failed(s->generations, &e);
-        generation_free(s->generations);
+    for (struct generation *g = s->generations, *next; g; g = next) {
+        next = g->next;
+        if (m && g->model != m) continue;
+        if (g->exchange) reply_failed(g, &e);
+        generation_free(g);
     }
 }

@@ -145,8 +145,9 @@ void ollama_show(struct server *s, struct exchange *x) {
     json_t *object = route_parse(x, &r);
     const bool read = object && fields_read(object, fields, false, &a, &r);
     const bool named = read && (a.model || refuse(&r, 400, "model", "is missing"));
+    const struct server_model *m = named ? server_model_known(s, a.model) : NULL;
     const struct model_entry *e = named ? server_model_entry(s, a.model) : NULL;
-    if (named && server_model_is_current(s, a.model)) begin(s, x, s->model.path);
+    if (m) begin(s, x, m->path);
     else if (e) begin(s, x, e->path);
     else if (named && !server_model_listed(s)) server_model_wait(s, x, ollama_show);
     else {

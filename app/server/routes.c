@@ -22,8 +22,8 @@ static bool has_room(const struct server *s, const struct ask *a, struct refusal
            refuse(r, 503, NULL, "too many requests are waiting (maximum %d answers)", SERVER_MOST_ANSWERS);
 }
 
-static bool check(const struct server *s, const struct ask *a, const struct reply_form *form, struct refusal *r) {
-    const struct server_model *m = &s->model;
+static bool check(const struct server *s, const struct server_model *m, const struct ask *a,
+                  const struct reply_form *form, struct refusal *r) {
     const bool chosen = a->reasoning != REASONING_OFF && a->reasoning != (enum reasoning)s->settings.reasoning;
     if (!a->n_messages && !a->prompt && !a->n_ids) return refuse(r, 400, form->prompt, "is empty, or missing");
     if (a->prompt && !*a->prompt && !m->info->adds_bos) return refuse(r, 400, form->prompt, "is empty");
@@ -55,29 +55,37 @@ struct request_params route_params(const struct server *s, const struct ask *a) 
                                    .time_limit = s->settings.time_limit};
 }
 
-static void begin(struct server *s, struct exchange *x, const struct reply_form *form, struct ask *a) {
+static void begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
+                  struct ask *a) {
     ask_arrange(a);
     struct request_params p = route_params(s, a);
     p.conversation = s->last_conversation = s->last_conversation % CONVERSATION_MOST + 1;
-    generation_begin(s, x, form, &s->model, &p, a);
+    generation_begin(s, x, form, m, &p, a);
+}
+
+// The one that the request will have, if it is known yet.
+static struct server_model *model_of(const struct server *s, const json_t *object) {
+    const char *name = json_string_value(json_object_get(object, "model"));
+    return name ? server_model_known(s, name) : server_model_present(s);
 }
 
 static void generate(struct server *s, struct exchange *x, const struct reply_form *form, const struct field *fields,
                      void (*again)(struct server *s, struct exchange *x)) {
     struct refusal r = {0};
-    struct ask a = {.sampling = s->settings.sampling,
+    json_t *object = route_parse(x, &r);
+    struct server_model *m = model_of(s, object);
+    struct ask a = {.sampling = m && m->client ? m->sampling : s->settings.sampling,
                     .reasoning = (enum reasoning)s->settings.reasoning,
                     .stream = form->streams,
                     .raw = form->raw,
                     .max_tokens = form->max_tokens ? form->max_tokens : s->settings.max_tokens,
                     .n_answers = 1};
-    json_t *object = route_parse(x, &r);
     const bool read = object && fields_read(object, fields, form->strict, &a, &r) && has_room(s, &a, &r);
-    const enum model_answer model = read ? server_model_find(s, a.model, &r) : MODEL_REFUSED;
+    const enum model_answer model = read ? server_model_find(s, a.model, &m, &r) : MODEL_REFUSED;
     const bool idle = !a.n_messages && !a.n_ids && (!a.prompt || !*a.prompt);
     if (model == MODEL_LATER) server_model_wait(s, x, again);
-    else if (model == MODEL_READY && idle && form->idle) reply_json(x, 200, form->idle(&s->model));
-    else if (model == MODEL_READY && check(s, &a, form, &r)) begin(s, x, form, &a);
+    else if (model == MODEL_READY && idle && form->idle) reply_json(x, 200, form->idle(m));
+    else if (model == MODEL_READY && check(s, m, &a, form, &r)) begin(s, x, form, m, &a);
     else reply_refusal(x, form, &r);
     ask_free(&a);
     json_decref(object);
@@ -90,46 +98,49 @@ static void health(struct server *s, struct exchange *x) {
     reply_json(x, 200, json_pack("{s:s}", "status", "ok"));
 }
 
-static bool is_loaded(const struct server *s, struct exchange *x) {
-    struct refusal r;
-    if (s->model.client) return true;
-    refuse(&r, 503, NULL, "the model is being loaded");
-    reply_refusal(x, &openai_chat, &r);
-    return false;
-}
-
 static void metrics(struct server *s, struct exchange *x) {
+    struct figures_of *of = NULL;
     size_t size;
-    if (!is_loaded(s, x)) return;
-    char *text = figures_write(&s->figures, engine_metrics(s->model.client), s->model.name, &size);
+    int n = 0;
+    for (const struct server_model *m = s->models; m; m = m->next) {
+        of = xrealloc(of, (size_t)(n + 1) * sizeof *of);
+        of[n++] = (struct figures_of){m->name, &m->figures, m->client ? engine_metrics(m->client) : NULL};
+    }
+    char *text = figures_write(of, n, &size);
     http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", text, size);
-    free(text);
+    free(text), free(of);
 }
 
-// As llama.cpp's server tells them.
+// As llama.cpp's server tells them, of the present model.
 static void props(struct server *s, struct exchange *x) {
-    if (!is_loaded(s, x)) return;
-    const struct engine_metrics *m = engine_metrics(s->model.client);
-    const int context = m->context > 0 ? m->context : s->model.info->n_context;
+    const struct server_model *model = server_model_present(s);
+    if (!model || !model->client) {
+        struct refusal r;
+        refuse(&r, 503, NULL, "the model is not loaded at the moment");
+        reply_refusal(x, &openai_chat, &r);
+        return;
+    }
+    const struct engine_metrics *m = engine_metrics(model->client);
+    const int context = m->context > 0 ? m->context : model->info->n_context;
     json_t *params = json_object();
     for (enum sampling_knob_id k = 0; k < KNOB_COUNT; k++)
-        json_object_set_new(params, sampling_knobs[k].key, json_real(sampling_get(&s->settings.sampling, k)));
+        json_object_set_new(params, sampling_knobs[k].key, json_real(sampling_get(&model->sampling, k)));
     reply_json(x, 200,
                json_pack("{s:{s:i, s:o}, s:i, s:s, s:s}", "default_generation_settings", "n_ctx", context, "params",
-                         params, "total_slots", SERVER_MOST_ANSWERS, "model_alias", s->model.name, "chat_template_name",
-                         s->model.info->chat_template));
+                         params, "total_slots", SERVER_MOST_ANSWERS, "model_alias", model->name, "chat_template_name",
+                         model->info->chat_template));
 }
 
-// The present model, and those of the list that can run.
+// Models of the list that can run, and others that are known.
 static void openai_list(struct server *s, struct exchange *x) {
     if (!server_model_listed(s)) {
         server_model_wait(s, x, openai_list);
         return;
     }
-    const struct model_list *list = model_host_list(s->params.host);
+    const struct model_list *list = &s->list;
     json_t *data = json_array();
-    if (!server_model_entry(s, s->model.name))
-        json_array_append_new(data, openai_model(s->model.name, s->model.loaded));
+    for (const struct server_model *m = s->models; m; m = m->next)
+        if (!server_model_entry(s, m->name)) json_array_append_new(data, openai_model(m->name, m->loaded));
     for (int i = 0; i < list->count; i++)
         if (!list->entries[i].problem)
             json_array_append_new(data, openai_model(list->entries[i].name, list->entries[i].last_used));
@@ -138,9 +149,10 @@ static void openai_list(struct server *s, struct exchange *x) {
 
 static void openai_retrieve(struct server *s, struct exchange *x) {
     const char *name = x->path + strlen("/v1/models/");
+    const struct server_model *m = server_model_known(s, name);
     struct refusal r;
-    if (server_model_is_current(s, name)) {
-        reply_json(x, 200, openai_model(s->model.name, s->model.loaded));
+    if (m) {
+        reply_json(x, 200, openai_model(m->name, m->loaded));
     } else if (!server_model_listed(s)) {
         server_model_wait(s, x, openai_retrieve);
     } else if (server_model_entry(s, name)) {
@@ -184,10 +196,10 @@ static void ollama_tags(struct server *s, struct exchange *x) {
         server_model_wait(s, x, ollama_tags);
         return;
     }
-    const struct model_list *list = model_host_list(s->params.host);
+    const struct model_list *list = &s->list;
     json_t *models = json_array();
-    if (!server_model_entry(s, s->model.name) && s->model.client)
-        json_array_append_new(models, ollama_running(&s->model));
+    for (const struct server_model *m = s->models; m; m = m->next)
+        if (m->client && !server_model_entry(s, m->name)) json_array_append_new(models, ollama_running(m));
     for (int i = 0; i < list->count; i++)
         if (!list->entries[i].problem) json_array_append_new(models, ollama_tag(&list->entries[i]));
     reply_json(x, 200, json_pack("{s:o}", "models", models));
@@ -195,7 +207,8 @@ static void ollama_tags(struct server *s, struct exchange *x) {
 
 static void ollama_ps(struct server *s, struct exchange *x) {
     json_t *models = json_array();
-    if (s->model.client) json_array_append_new(models, ollama_running(&s->model));
+    for (const struct server_model *m = s->models; m; m = m->next)
+        if (m->client) json_array_append_new(models, ollama_running(m));
     reply_json(x, 200, json_pack("{s:o}", "models", models));
 }
 

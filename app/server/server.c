@@ -77,16 +77,13 @@ static void stop_turn(void *context, bool ready) {
     if (ready) ((struct server *)context)->stopped = true;
 }
 
-static int engine_fd(void *context) {
-    const struct engine_client *client = ((const struct server *)context)->model.client;
-    return client ? engine_event_fd(client) : -1;
-}
+static int engine_fd(void *context) { return ((const struct server *)context)->engines_fd; }
 
 static void engine_turn(void *context, bool ready) {
     struct server *s = context;
     struct engine_event e;
-    (void)ready;
-    while (s->model.client && engine_poll(s->model.client, &e)) generation_take(s, &e);
+    for (struct server_model *m = s->models; m && ready; m = m->next)
+        while (m->client && engine_poll(m->client, &e)) generation_take(s, m, &e);
     generations_ping(s);
 }
 
@@ -98,8 +95,8 @@ static void worker_turn(void *context, bool ready) {
     if (ready) worker_collect(((const struct server *)context)->worker);
 }
 
-static int models_fd(void *context) { return model_host_fd(((const struct server *)context)->params.host); }
-static uint64_t models_due(void *context) { return ((const struct server *)context)->retries ? clock_ns() : 0; }
+static int models_fd(void *context) { return ((const struct server *)context)->models_fd; }
+static uint64_t models_due(void *context) { return server_model_due(context); }
 
 static void models_turn(void *context, bool ready) {
     (void)ready;
@@ -156,8 +153,13 @@ static bool open_parts(struct server *s, struct status *st) {
 
 struct server *server_open(const struct server_params *p, struct status *st) {
     struct server *s = xcalloc(1, sizeof *s);
-    *s = (struct server){
-        .params = *p, .settings = *p->settings, .loop = loop_open(), .stop_fd = -1, .started = (uint64_t)time(NULL)};
+    *s = (struct server){.params = *p,
+                         .settings = *p->settings,
+                         .loop = loop_open(),
+                         .engines_fd = -1,
+                         .stop_fd = -1,
+                         .started = (uint64_t)time(NULL),
+                         .models_fd = -1};
     if (!open_parts(s, st)) {
         server_close(s);
         return NULL;
@@ -166,11 +168,31 @@ struct server *server_open(const struct server_params *p, struct status *st) {
     return s;
 }
 
+bool server_load(struct server *s, const char *name, struct status *st) {
+    char *path = NULL;
+    const char *word = s->params.settings->model;
+    if (word && !models_resolve(word, &path, st)) return false;
+    struct server_model *m = s->named = server_model_add(s, name, path);
+    free(path);
+    server_pool_load(s, m);
+    while (s->coming.model) {
+        struct pollfd fds[] = {{.fd = s->models_fd, .events = POLLIN}, {.fd = worker_fd(s->worker), .events = POLLIN}};
+        poll(fds, 2, -1);
+        worker_collect(s->worker);
+        server_pool_turn(s);
+    }
+    if (m->client) return true;
+    *st = m->failure;
+    s->named = NULL;
+    server_model_remove(s, m);
+    return false;
+}
+
 void server_close(struct server *s) {
     http_close(s->http);
+    generations_stop(s, NULL, "");
+    server_model_withdraw(s);
     worker_close(s->worker);
-    generations_stop(s, "");
-    server_model_free_waiting(s);
     server_model_close(s);
     guard_close(&s->guard);
     if (s->stop_fd >= 0) close(s->stop_fd);

@@ -1,23 +1,24 @@
-// Server: answers other programs over HTTP, by the APIs that they know (routes.c), from the engine of a model, of
-// which it is one client among others; they may ask for any model of this machine. Nothing of a request is kept, and
-// none of its words reaches the file system.
+// Server: answers other programs over HTTP, by the APIs that they know (routes.c), from the engines of any models of
+// this machine: it loads what they ask for. Nothing of a request is kept, and none of its words reaches the file
+// system.
 //
-// One thread has all of it, whoever calls server_run; what takes long happens in the engine.
+// One thread has all of it, whoever calls server_run; what takes long happens in engines, or on threads of its own.
 #ifndef CONFAB_SERVER_SERVER_H
 #define CONFAB_SERVER_SERVER_H
 
 #include "app/base/settings.h"
-#include "app/models/model_host.h"
+#include "app/models/model.h"
 
 struct server_params {
-    const struct settings *settings;   // borrowed, as all that follows
-    struct model_host *host;           // with a model that is loaded
-    const struct model_opener *opener; // of models that are only described
-    const char *name;                  // of the model, for clients
+    const struct settings *settings; // borrowed, and unchanged until it is closed
+    const struct model_opener *opener;
 };
 
 struct server;
-struct server *server_open(const struct server_params *p, struct status *st);
+struct server *server_open(const struct server_params *p, struct status *st); // without a model
+// Loads the one that the settings name, which answers where a request names none, and waits for it. name: of it, for
+// clients. Only once, and not again after it succeeded.
+bool server_load(struct server *s, const char *name, struct status *st);
 void server_close(struct server *s); // what is being answered is cut off
 
 int server_port(const struct server *s);

@@ -1,23 +1,28 @@
-// Which model answers: one at a time is loaded, and requests for another wait until those before them have ended.
+// Which model a request means, and who waits for one that is not loaded.
 //
 //   request ──► its model is loaded ──► answered
-//      ▲               │ another, or none yet
-//      └── again ◄── waiting: for the answers that run, then for the model that is loaded in place of theirs
+//      ▲               │ not yet, or it has to leave for another one
+//      └── again ◄── waiting
 //
-// Those that wait keep their order. Once somebody waits for another model, later ones for the present model wait as
-// well, so that nobody is passed over for ever. Models go by the names of a list; what clients send is compared with
-// these names, and never taken as a path.
-#include <stdio.h>
+// Those that wait keep their order, and the first of them whose model is not loaded says which one is loaded next
+// (server_pool.c): nobody is passed over for ever, while requests for models that stay loaded wait for nobody. Models
+// go by the names of a list; what clients send is compared with these names, and never taken as a path.
+#include <errno.h>
+#include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "app/server/server_state.h"
 #include "engine/base/clock.h"
+#include "engine/base/machine_memory.h"
+#include "engine/base/system.h"
 
 #define LIST_SECONDS 60 // after which the machine is searched again, if somebody asks
 
 struct waiting {
     struct server *server;
-    struct exchange *exchange; // NULL: the client is gone
+    struct exchange *exchange;        // NULL: the client is gone
+    const struct server_model *model; // NULL: for the list
     void (*handle)(struct server *s, struct exchange *x);
     struct waiting *next;
 };
@@ -27,36 +32,63 @@ struct waiting {
 static void leave(void *owner) {
     struct waiting *w = owner;
     w->exchange = NULL;
-    w->server->retries = true;
+    w->server->n_waiting--;
+}
+
+static void append(struct server *s, struct waiting *w) {
+    struct waiting **at = &s->waiting;
+    while (*at) at = &(*at)->next;
+    *at = w;
+    w->next = NULL;
 }
 
 void server_model_wait(struct server *s, struct exchange *x, void (*handle)(struct server *s, struct exchange *x)) {
-    struct waiting *w = xcalloc(1, sizeof *w), **at = &s->waiting;
-    *w = (struct waiting){.server = s, .exchange = x, .handle = handle};
-    while (*at) at = &(*at)->next;
-    *at = w;
+    struct waiting *w = xcalloc(1, sizeof *w);
+    *w = (struct waiting){.server = s, .exchange = x, .model = s->awaited, .handle = handle};
+    append(s, w);
     x->owner = w, x->gone = leave;
     s->n_waiting++;
 }
 
-// Each is handled again, in its turn; those that still cannot be answered wait again, in the same order.
+static bool is_over(const struct waiting *w) { // its wait
+    if (!w->model) return !w->server->lookup;
+    return (w->model->client && !w->model->leaving) || w->model->failure.code;
+}
+
+// Those whose wait is over are handled again, in their turn.
 static void retry(struct server *s) {
     struct waiting *all = s->waiting;
     s->waiting = NULL;
-    s->n_waiting = 0;
-    s->retries = s->switching = false;
     for (struct waiting *w; (w = all);) {
         all = w->next;
         struct exchange *x = w->exchange;
-        if (x) x->owner = NULL, w->handle(s, x);
+        if (x && !is_over(w)) {
+            append(s, w);
+            continue;
+        }
+        if (x) x->owner = NULL, s->n_waiting--, w->handle(s, x);
         free(w);
     }
-    free(s->failed);
-    s->failed = NULL;
+    for (struct server_model *m = s->models; m; m = m->next) m->failure = (struct status){0};
 }
 
-void server_model_free_waiting(struct server *s) {
-    for (struct waiting *w; (w = s->waiting); free(w)) s->waiting = w->next;
+// The model that is loaded next; NULL: nobody waits for one that is not.
+static struct server_model *next_wanted(const struct server *s) {
+    const struct waiting *w = s->waiting;
+    while (w && !(w->exchange && w->model && !w->model->client)) w = w->next;
+    return w ? (struct server_model *)w->model : NULL;
+}
+
+uint64_t server_model_due(const struct server *s) {
+    bool now = !s->coming.model && next_wanted(s);
+    for (const struct waiting *w = s->waiting; w && !now; w = w->next) now = w->exchange && is_over(w);
+    return now ? clock_ns() : server_pool_due(s);
+}
+
+bool server_model_is_awaited(const struct server *s, const struct server_model *m) {
+    const struct waiting *w = s->waiting;
+    while (w && !(w->exchange && w->model == m)) w = w->next;
+    return w;
 }
 
 // ---- names ----
@@ -68,126 +100,176 @@ static bool is_called(const char *name, const char *asked) {
 }
 
 const struct model_entry *server_model_entry(const struct server *s, const char *name) {
-    const struct model_list *list = model_host_list(s->params.host);
-    for (int i = 0; i < list->count; i++)
-        if (is_called(list->entries[i].name, name)) return &list->entries[i];
+    for (int i = 0; i < s->list.count; i++)
+        if (is_called(s->list.entries[i].name, name)) return &s->list.entries[i];
     return NULL;
-}
-
-bool server_model_is_current(const struct server *s, const char *name) {
-    return !name || is_called(s->model.name, name);
 }
 
 bool server_model_listed(struct server *s) {
     const uint64_t now = clock_ns();
     if (now - s->looked >= LIST_SECONDS * NANOSECONDS || !s->looked) {
         s->looked = now;
-        model_host_look(s->params.host);
+        if (!s->lookup) s->lookup = models_lookup_start(s->params.opener, s->models_fd);
     }
-    return !model_host_looking(s->params.host);
+    s->awaited = NULL;
+    return !s->lookup;
 }
 
-// ---- choosing ----
+static void take_list(struct server *s) {
+    struct model_list list;
+    if (!s->lookup || !models_lookup_take(s->lookup, &list)) return;
+    models_free(&s->list);
+    s->list = list;
+    if (!models_lookup_done(s->lookup)) return;
+    models_lookup_close(s->lookup);
+    s->lookup = NULL;
+}
+
+struct server_model *server_model_known(const struct server *s, const char *name) {
+    struct server_model *m = s->models;
+    while (m && !is_called(m->name, name)) m = m->next;
+    return m;
+}
+
+struct server_model *server_model_present(const struct server *s) {
+    return s->lent ? s->lent : s->named;
+}
+
+struct server_model *server_model_add(struct server *s, const char *name, const char *path) {
+    struct server_model *m = xcalloc(1, sizeof *m);
+    *m = (struct server_model){.name = xstrdup(name), .path = path ? xstrdup(path) : NULL, .next = s->models};
+    return s->models = m;
+}
+
+void server_model_remove(struct server *s, struct server_model *m) {
+    struct server_model **at = &s->models;
+    while (*at != m) at = &(*at)->next;
+    *at = m->next;
+    free(m->name), free(m->path);
+    free(m);
+}
+
+// ---- finding ----
 
 void server_model_refuse(const char *name, struct refusal *r) {
     refuse(r, 404, "model", "no model '%.200s'", name);
     r->code = "model_not_found";
 }
 
-static bool is_changing(const struct server *s) {
-    return model_host_loading(s->params.host) || model_host_choosing(s->params.host);
+// Of a name that nobody has asked for before.
+static enum model_answer find_new(struct server *s, const char *name, struct server_model **out, struct refusal *r) {
+    const struct model_entry *e = server_model_entry(s, name);
+    if (!e && !server_model_listed(s)) return MODEL_LATER;
+    if (!e) server_model_refuse(name, r);
+    else if (e->problem) refuse(r, 400, "model", "%s: %s", e->name, e->problem);
+    if (!e || e->problem) return MODEL_REFUSED;
+    *out = server_model_add(s, e->name, e->path);
+    return MODEL_READY;
 }
 
-static void choose(struct server *s, const char *name) {
-    if (s->generations) return; // when they have ended
-    free(s->chosen);
-    s->chosen = xstrdup(name);
-    model_host_choose(s->params.host, name);
-}
-
-static enum model_answer find_current(const struct server *s, struct refusal *r) {
-    if (is_changing(s) || s->switching) return MODEL_LATER;
-    if (s->model.client) return MODEL_READY;
-    refuse(r, 503, "model", "%s", s->failure.text);
+enum model_answer server_model_find(struct server *s, const char *name, struct server_model **out, struct refusal *r) {
+    struct server_model *m = name ? server_model_known(s, name) : server_model_present(s);
+    if (!m && !name) refuse(r, 503, "model", "no model is loaded at the moment; requests may name one");
+    if (!m && !name) return MODEL_REFUSED;
+    const enum model_answer answer = m ? MODEL_READY : find_new(s, name, &m, r);
+    if (answer != MODEL_READY) return answer;
+    *out = m;
+    s->awaited = m;
+    if (m->client && !m->leaving) return MODEL_READY;
+    if (!m->failure.code) return MODEL_LATER;
+    refuse(r, 503, "model", "%s", model_problem(m->path, m->failure.text));
     return MODEL_REFUSED;
 }
 
-enum model_answer server_model_find(struct server *s, const char *name, struct refusal *r) {
-    if (server_model_is_current(s, name)) return find_current(s, r);
-    const struct model_entry *e = server_model_entry(s, name);
-    if (!e && !server_model_listed(s)) return MODEL_LATER;
-    const bool failed = e && s->failed && !strcmp(s->failed, e->name);
-    if (!e) server_model_refuse(name, r);
-    else if (e->problem) refuse(r, 400, "model", "%s: %s", e->name, e->problem);
-    else if (failed) refuse(r, 503, "model", "%s", model_problem(e->path, s->failure.text));
-    if (!e || e->problem || failed) return MODEL_REFUSED;
-    if (!is_changing(s) && !s->switching) choose(s, e->name);
-    s->switching = true;
-    return MODEL_LATER;
-}
+// ---- using ----
 
-// ---- what the host says ----
-
-static bool same_path(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
-
-static void take_model(struct server *s, struct status *st) {
-    struct server_model *m = &s->model;
-    const char *path = model_host_path(s->params.host);
-    if (s->chosen && !same_path(path, m->path)) {
-        free(m->name);
-        m->name = s->chosen;
-        s->chosen = NULL;
-    }
-    free(m->path);
-    m->path = path ? xstrdup(path) : NULL;
-    m->info = model_host_info(s->params.host);
-    m->file = model_host_file(s->params.host);
+void server_model_begin(struct server *s, struct server_model *m) {
+    struct settings own = s->settings;
+    settings_follow_model(&own, m->info);
+    m->sampling = own.sampling;
     m->loaded = (int64_t)time(NULL);
-    engine_client_close(m->client);
-    m->client = model_host_engine(s->params.host) ? engine_client_open(model_host_engine(s->params.host), st) : NULL;
-    settings_follow_model(&s->settings, m->info);
+    m->used = clock_ns();
+    m->keep = KEEP_FOREVER;
+    const int fd = engine_event_fd(m->client);
+    if (epoll_ctl(s->engines_fd, EPOLL_CTL_ADD, fd, &(struct epoll_event){.events = EPOLLIN}))
+        panic("epoll: %s", strerror(errno));
 }
 
-// Nothing may use the engine any more, and soon not the file.
-static void release(void *context) {
-    struct server *s = context;
-    generations_stop(s, "the model was unloaded");
+void server_model_end(struct server *s, struct server_model *m) {
+    epoll_ctl(s->engines_fd, EPOLL_CTL_DEL, engine_event_fd(m->client), NULL);
+    m->client = NULL, m->info = NULL, m->file = NULL;
+    m->memory = (struct model_memory){0};
+    m->own = (struct loaded_model){0};
+    m->leaving = false;
+}
+
+void server_model_use(struct server_model *m) {
+    m->n_uses++;
+    m->used = clock_ns();
+}
+
+void server_model_rest(struct server_model *m) {
+    m->n_uses--;
+    m->used = clock_ns();
+}
+
+// ---- a lent one ----
+
+// Nothing but its client has to do with the model afterwards.
+static void end_uses(struct server *s, const struct server_model *m) {
+    generations_stop(s, m, "the model was unloaded");
     worker_wait(s->worker, -1);
-    engine_client_close(s->model.client);
-    s->model.client = NULL;
 }
 
-static void fail(struct server *s, const struct status *st) {
-    log_error("server", "%s: %s", s->chosen ? s->chosen : s->model.name, st->text);
-    free(s->failed);
-    s->failed = s->chosen;
-    s->chosen = NULL;
-    s->failure = *st;
+bool server_model_lend(struct server *s, struct engine *engine, const char *name, const char *path,
+                       const struct model_info *info, const struct model_file *file, const struct model_memory *memory,
+                       struct status *st) {
+    server_model_withdraw(s);
+    struct engine_client *client = engine_client_open(engine, st);
+    if (!client) return false;
+    struct server_model *m = server_model_known(s, name);
+    if (!m) m = server_model_add(s, name, path);
+    if (m->client) end_uses(s, m), server_pool_unload(s, m);
+    m->client = client, m->info = info, m->file = file;
+    m->memory = memory ? *memory : (struct model_memory){0};
+    server_model_begin(s, m);
+    s->lent = m;
+    return true;
+}
+
+void server_model_withdraw(struct server *s) {
+    struct server_model *m = s->lent;
+    if (!m) return;
+    struct engine_client *client = m->client;
+    end_uses(s, m);
+    server_model_end(s, m);
+    engine_client_close(client);
+    s->lent = NULL;
+}
+
+// ---- opening, turning, closing ----
+
+bool server_model_open(struct server *s, struct status *st) {
+    s->most_free = machine_memory_free();
+    s->models_fd = system_open_eventfd(st);
+    s->engines_fd = s->models_fd < 0 ? -1 : epoll_create1(EPOLL_CLOEXEC);
+    return s->engines_fd >= 0 || (s->models_fd >= 0 && status_fail(st, STATUS_IO, "epoll: %s", strerror(errno)));
 }
 
 void server_model_turn(struct server *s) {
-    for (;;) {
-        struct status st = {0};
-        const enum model_host_event event = model_host_poll(s->params.host, &st);
-        if (event == HOST_NOTHING) break;
-        if (event == HOST_LOADED) take_model(s, &st);
-        if (event == HOST_REFUSED || event == HOST_FAILED || st.code) fail(s, &st);
-        s->retries |= event != HOST_PROGRESS;
-    }
-    if (s->switching && !s->generations && !is_changing(s)) s->retries = true;
-    if (s->waiting && s->retries) retry(s);
-    s->retries = false;
-}
-
-bool server_model_open(struct server *s, struct status *st) {
-    s->model.name = xstrdup(s->params.name);
-    model_host_watch(s->params.host, release, s);
-    take_model(s, st);
-    return s->model.client;
+    take_list(s);
+    server_pool_turn(s);
+    retry(s);
+    struct server_model *next = next_wanted(s);
+    if (next && !s->coming.model) server_pool_load(s, next);
 }
 
 void server_model_close(struct server *s) {
-    model_host_watch(s->params.host, NULL, NULL);
-    engine_client_close(s->model.client);
-    free(s->model.name), free(s->model.path), free(s->chosen), free(s->failed);
+    for (struct waiting *w; (w = s->waiting); free(w)) s->waiting = w->next;
+    server_pool_close(s);
+    models_lookup_close(s->lookup);
+    models_free(&s->list);
+    while (s->models) server_model_remove(s, s->models);
+    if (s->models_fd >= 0) close(s->models_fd);
+    if (s->engines_fd >= 0) close(s->engines_fd);
 }

@@ -1,10 +1,13 @@
-// The server's insides: server.c (exchanges and the engine's events), generation.c (what a client is answered), and the
-// APIs: a table of fields that they read, and a form in which they reply.
+// The server's insides: server.c (exchanges and the engines' events), server_model.c and server_pool.c (which model is
+// meant, and which are loaded), generation.c (what a client is answered), and the APIs: a table of fields that they
+// read, and a form in which they reply.
 #ifndef CONFAB_SERVER_SERVER_STATE_H
 #define CONFAB_SERVER_SERVER_STATE_H
 
 #include <jansson.h>
 
+#include "app/models/model_loader.h"
+#include "app/models/models_lookup.h"
 #include "app/server/ask.h"
 #include "app/server/fields.h"
 #include "app/server/figures.h"
@@ -16,13 +19,32 @@
 
 #define SERVER_MOST_ANSWERS 512 // that are waited for; further ones are told to come again
 
+// A model that clients know by its name, loaded or not.
 struct server_model {
     char *name;
-    char *path; // NULL: the built-in one
-    const struct model_file *file;
+    char *path;                   // NULL: the built-in one
+    struct engine_client *client; // NULL: it is not loaded, and has no info or file
     const struct model_info *info;
-    struct engine_client *client; // NULL: it is not loaded
-    int64_t loaded;               // seconds since 1970
+    const struct model_file *file;
+    struct model_memory memory; // that it takes
+    struct loaded_model own;    // what all that belongs to; zero: it is lent, or not loaded
+    struct sampling sampling;   // of requests that do not say
+    struct figures figures;
+    int64_t loaded;        // seconds since 1970
+    int n_uses;            // answers, and jobs of the worker
+    uint64_t used;         // clock_ns when the latest of them began or ended
+    uint64_t keep;         // ns that it stays loaded after that; KEEP_FOREVER: until room is needed
+    bool leaving;          // no more uses begin: it is unloaded when they have ended
+    struct status failure; // why it could not be loaded, until those who waited for it know
+    struct server_model *next;
+};
+#define KEEP_FOREVER UINT64_MAX
+
+struct coming {                 // a model that is to be loaded
+    struct server_model *model; // NULL: none is
+    bool measuring, measured;
+    struct model_memory least, memory; // that it takes: with one conversation; with as many as there is room for
+    struct model_loader *loader;       // NULL: not loading yet
 };
 
 struct server {
@@ -32,39 +54,75 @@ struct server {
     struct http *http;
     struct guard guard;
     struct worker *worker; // for what takes long and is not the engine's
-    struct figures figures;
+    int engines_fd;        // epoll of the clients of models that are loaded
     int stop_fd;
     bool stopped;
     uint64_t started, last_conversation; // started: seconds since 1970
     struct generation *generations;
     int n_answers; // of all of them, that have not ended
 
-    struct server_model model; // the present one
-    char *chosen;              // the one that is loaded in its place; NULL: none
-    char *failed;              // one that could not be, until those who wait for it know; NULL: none
-    struct status failure;
-    bool switching, retries; // somebody waits for another model; those who wait may try again
-    uint64_t looked;         // clock_ns when the models were last looked for; 0: never
+    // server_model.c
+    int models_fd;                // eventfd of search and loader
+    struct models_lookup *lookup; // NULL: not searching
+    struct model_list list;
+    uint64_t looked; // clock_ns when the models were last looked for; 0: never
     struct waiting *waiting;
-    int n_waiting;
+    int n_waiting;                // of them, whose clients are there
+    struct server_model *awaited; // what the latest that was told to wait waits for; NULL: the list
+
+    // server_pool.c
+    struct server_model *models;
+    struct server_model *named; // by the settings; NULL: none is
+    struct server_model *lent;  // NULL: none is
+    struct coming coming;
+    int n_closing;      // that are being unloaded
+    uint64_t most_free; // bytes of memory
 };
 
-// ---- server_model.c ----
+// ---- server_model.c: which model is meant, and who waits for it ----
 
 bool server_model_open(struct server *s, struct status *st);
 void server_model_close(struct server *s);
 void server_model_turn(struct server *s);
+uint64_t server_model_due(const struct server *s); // clock_ns; 0: never
 
 enum model_answer { MODEL_READY, MODEL_LATER, MODEL_REFUSED };
 // name: as a client has it; NULL: the present one. LATER: server_model_wait brings the exchange back.
-enum model_answer server_model_find(struct server *s, const char *name, struct refusal *r);
+enum model_answer server_model_find(struct server *s, const char *name, struct server_model **out, struct refusal *r);
 void server_model_wait(struct server *s, struct exchange *x, void (*handle)(struct server *s, struct exchange *x));
-void server_model_free_waiting(struct server *s);
+bool server_model_is_awaited(const struct server *s, const struct server_model *m);
 
-bool server_model_listed(struct server *s); // false: models are being looked for
-bool server_model_is_current(const struct server *s, const char *name);
+bool server_model_listed(struct server *s); // false: the machine is being searched, and server_model_wait waits for it
 const struct model_entry *server_model_entry(const struct server *s, const char *name); // NULL: not in the list
 void server_model_refuse(const char *name, struct refusal *r);                          // an unknown one
+
+struct server_model *server_model_add(struct server *s, const char *name, const char *path);
+void server_model_remove(struct server *s, struct server_model *m);                // one that nobody uses or waits for
+struct server_model *server_model_known(const struct server *s, const char *name); // NULL: nobody has asked for it
+struct server_model *server_model_present(const struct server *s); // where a request names none; NULL: there is none
+
+void server_model_begin(struct server *s, struct server_model *m); // it has just been loaded, or lent
+void server_model_end(struct server *s, struct server_model *m);   // its client is about to be closed
+// A use of one that is loaded, during which it stays so.
+void server_model_use(struct server_model *m);
+void server_model_rest(struct server_model *m);
+
+// A model of somebody else's engine: the present one, which is never unloaded here; one of its name that was loaded is,
+// and its answers end with an error. Name and path are copied; engine, info and file are borrowed until it is
+// withdrawn. memory: that the engine takes; NULL: unknown. False: the engine gives no client.
+bool server_model_lend(struct server *s, struct engine *engine, const char *name, const char *path,
+                       const struct model_info *info, const struct model_file *file, const struct model_memory *memory,
+                       struct status *st);
+// Its answers end with an error; afterwards nothing here uses its engine or file. Nothing happens if none is lent.
+void server_model_withdraw(struct server *s);
+
+// ---- server_pool.c: which models are loaded ----
+
+void server_pool_load(struct server *s, struct server_model *m); // begins to; no other one may be coming
+void server_pool_unload(struct server *s, struct server_model *m);
+void server_pool_turn(struct server *s);
+uint64_t server_pool_due(const struct server *s); // clock_ns; 0: never
+void server_pool_close(struct server *s);
 
 // ---- generation.c: a request to the engine, and what comes of it ----
 
@@ -122,11 +180,12 @@ struct reply_form {
 // Submits what is asked, for this exchange.
 void generation_begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
                       const struct request_params *p, const struct ask *a);
-void generation_take(struct server *s, const struct engine_event *e);
+void generation_take(struct server *s, const struct server_model *m, const struct engine_event *e);
 // Clients that wait long for a prompt to be read hear from time to time that somebody is there.
 uint64_t generations_due(const struct server *s); // clock_ns; 0: nobody waits
 void generations_ping(struct server *s);
-void generations_stop(struct server *s, const char *why); // and tells their clients
+// Those of a model, or of all if it is NULL, and tells their clients.
+void generations_stop(struct server *s, const struct server_model *m, const char *why);
 
 // ---- reply.c ----
 

@@ -3,10 +3,10 @@
 
 struct job {
     const struct job_kind *kind;
-    struct exchange *exchange; // NULL: the client is gone
-    const struct server_model *model;
-    json_t *object; // what was asked; owned
-    struct ask ask; // read from it
+    struct exchange *exchange;  // NULL: the client is gone
+    struct server_model *model; // that it uses; NULL: none yet
+    json_t *object;             // what was asked; owned
+    struct ask ask;             // read from it
     struct request_params params;
     int32_t *ids; // the result, or one of these
     char *text;
@@ -103,6 +103,7 @@ static void done(void *context) {
     } else if (j->exchange) {
         j->kind->reply(j);
     }
+    if (j->model) server_model_rest(j->model);
     ask_free(&j->ask);
     json_decref(j->object);
     free(j->ids), free(j->text), free(j);
@@ -115,10 +116,11 @@ static void abandon(void *job) { ((struct job *)job)->exchange = NULL; }
 static void begin(struct server *s, struct exchange *x, const struct job_kind *kind) {
     struct refusal r = {0};
     struct job *j = xcalloc(1, sizeof *j);
-    *j = (struct job){.kind = kind, .model = &s->model, .ask.special = true, .object = route_parse(x, &r)};
+    *j = (struct job){.kind = kind, .ask.special = true, .object = route_parse(x, &r)};
     bool good = j->object && fields_read(j->object, kind->fields, true, &j->ask, &r);
     if (good && !j->ask.prompt && !j->ask.ids && !j->ask.n_messages) good = refuse(&r, 400, kind->needed, "is missing");
-    const enum model_answer model = good ? server_model_find(s, j->ask.model, &r) : MODEL_REFUSED;
+    struct server_model *m = NULL;
+    const enum model_answer model = good ? server_model_find(s, j->ask.model, &m, &r) : MODEL_REFUSED;
     if (model != MODEL_READY) {
         if (model == MODEL_LATER) server_model_wait(s, x, kind->handle);
         else reply_refusal(x, kind->form, &r);
@@ -128,6 +130,8 @@ static void begin(struct server *s, struct exchange *x, const struct job_kind *k
     if (j->ask.n_messages) ask_arrange(&j->ask);
     j->params = route_params(s, &j->ask);
     j->exchange = x;
+    j->model = m;
+    server_model_use(m);
     x->owner = j, x->gone = abandon;
     worker_do(s->worker, kind->work, done, j);
 }

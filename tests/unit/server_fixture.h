@@ -22,19 +22,18 @@
 #include "engine/base/clock.h"
 #include "engine/base/panic.h"
 #include "engine/base/paths.h"
-#include "tests/unit/host_events.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/tiny_model.h"
 #include "tests/unit/told_engine.h"
 
 static struct settings settings;
 static struct server *server;
-static struct model_host *host;
 
 // ---- models: a small one, whatever the path, with the told engine; that of FAILS.gguf cannot be loaded ----
 
 static void *model_bytes;
 static size_t model_size;
+static uint64_t model_need; // bytes of memory; 0: nearly none
 
 static struct model_file *fixture_open(const char *path, struct status *st) {
     if (!model_bytes) model_bytes = tiny_model_bytes((struct tiny_model_options){0}, &model_size);
@@ -48,7 +47,7 @@ static struct model_file *fixture_open_header(const char *path, bool text, struc
 static bool fixture_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
                            struct model_memory *out, struct status *st) {
     (void)m, (void)p, (void)available, (void)st;
-    *out = (struct model_memory){.kv_tokens = 512, .total = 1};
+    *out = (struct model_memory){.kv_tokens = 512, .total = model_need ? model_need : 1};
     return true;
 }
 
@@ -66,29 +65,24 @@ static const struct model_opener fixture_models = {.open = fixture_open,
 // ---- the server ----
 
 static struct server_params server_params(void) {
-    return (struct server_params){.settings = &settings, .host = host, .opener = &fixture_models, .name = "guide"};
+    return (struct server_params){.settings = &settings, .opener = &fixture_models};
 }
 
 static inline void serve(void) {
     struct status st = {0};
     told_engine_reset();
     settings.port = 0;
-    host = model_host_open(&settings, &fixture_models, &st);
-    if (!host) fail_msg("%s", st.text);
-    assert_int_equal(next_event(host, &st), HOST_LOADED);
     const struct server_params params = server_params();
     server = server_open(&params, &st);
-    if (!server) fail_msg("%s", st.text);
+    if (!server || !server_load(server, "guide", &st)) fail_msg("%s", st.text);
 }
 
-static inline void close_server(void) {
-    server_close(server);
-    model_host_close(host);
-}
+static inline void close_server(void) { server_close(server); }
 
 static inline int start_server(void **state) {
     (void)state;
     settings = settings_default();
+    model_need = 0;
     serve();
     return 0;
 }

@@ -12,9 +12,14 @@ static struct engine_client *told_client_open(struct engine *e, struct status *s
     return engine.client = engine_client_new(sizeof *engine.client, e, st);
 }
 
+static void told_client_close(struct engine_client *c) {
+    for (int i = 0; i < TOLD_ASKERS; i++)
+        if (engine.askers[i] == c) engine.askers[i] = NULL;
+    engine_client_free(c);
+}
+
 static uint64_t told_submit(struct engine_client *c, const struct request_params *p) {
     char *prompt = p->read_ahead ? engine.ahead : engine.prompt;
-    (void)c;
     snprintf(prompt, sizeof engine.prompt, "%s", p->raw ? p->raw : "");
     for (int i = 0; i < p->n_messages; i++) {
         size_t used = strlen(prompt);
@@ -47,7 +52,8 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     engine.room = p->room;
     engine.sampling = p->sampling;
     engine.own = p->samplings;
-    return ++engine.n_requests;
+    engine.askers[++engine.n_requests % TOLD_ASKERS] = c;
+    return engine.n_requests;
 }
 
 static void told_cancel(struct engine_client *c, uint64_t request, int answer) {
@@ -77,12 +83,15 @@ static void told_forget(struct engine_client *c, uint64_t conversation, uint64_t
 
 static const struct engine_metrics *told_metrics(struct engine_client *c) { return (void)c, &engine.metrics; }
 
-void told_engine_say(struct engine_event event) { queue_push(&engine.client->events, &event); }
+void told_engine_say(struct engine_event event) {
+    struct engine_client *asker = event.request < TOLD_AHEAD ? engine.askers[event.request % TOLD_ASKERS] : NULL;
+    queue_push(&(asker ? asker : engine.client)->events, &event);
+}
 
 static const struct engine_ops told_engine = {.name = "told",
                                               .close = told_close,
                                               .client_open = told_client_open,
-                                              .client_close = engine_client_free,
+                                              .client_close = told_client_close,
                                               .submit = told_submit,
                                               .cancel = told_cancel,
                                               .set_sampling = told_set_sampling,

@@ -1,16 +1,18 @@
-// Told engine: one that computes nothing, remembers what it is asked, and says what a test pushes into its client's
-// queue of events.
+// Told engine: one that computes nothing, remembers what it is asked, and says what a test pushes into the queue of
+// events of the client that asked.
 #ifndef CONFAB_TESTS_TOLD_ENGINE_H
 #define CONFAB_TESTS_TOLD_ENGINE_H
 
 #include "engine/engine_ops.h"
 
-#define TOLD_MOST  64
-#define TOLD_AHEAD 1000000 // the number of the first request that is read ahead
+#define TOLD_MOST   64
+#define TOLD_ASKERS 1024
+#define TOLD_AHEAD  1000000 // the number of the first request that is read ahead
 
 struct told_engine {
     struct engine engine;
     struct engine_client *client;                          // the latest
+    struct engine_client *askers[TOLD_ASKERS];             // of requests, by their numbers modulo TOLD_ASKERS
     uint64_t n_requests, conversation, focused, forgotten; // conversation: of the last request
     uint64_t disk_owner;                                   // likewise
     uint64_t cancelled[TOLD_MOST], changed[TOLD_MOST];     // requests
@@ -35,7 +37,7 @@ struct told_engine {
 
 extern struct told_engine engine;
 
-void told_engine_reset(void); // as it has never been asked anything; clients must be closed
-void told_engine_say(struct engine_event event);
+void told_engine_reset(void);                    // as it has never been asked anything; clients must be closed
+void told_engine_say(struct engine_event event); // to who made the request; if nobody did, to the latest client
 
 #endif

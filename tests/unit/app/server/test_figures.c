@@ -29,7 +29,7 @@ static void test_buckets_add_up(void **state) {
     figures_token(&f, 1000000000, 0, 1030000000);          // 0.03 s
     figures_token(&f, 1000000000, 0, 1300000000);          // 0.3 s
     figures_token(&f, 1000000000, 0, 2000000000000000ull); // beyond all
-    char *text = figures_write(&f, m, "a\"b", &size);
+    char *text = figures_write(&(struct figures_of){"a\"b", &f, m}, 1, &size);
     assert_int_equal(size, strlen(text));
     assert_says(text, "vllm:time_to_first_token_seconds_bucket{model_name=\"a\\\"b\",le=\"0.02\"} 0\n");
     assert_says(text, "le=\"0.04\"} 1\n");
@@ -47,7 +47,7 @@ static void test_what_is_unknown_is_left_out(void **state) {
     size_t size;
     metrics_set_unknown(m);
     m->running = 3;
-    char *text = figures_write(&f, m, "x", &size);
+    char *text = figures_write(&(struct figures_of){"x", &f, m}, 1, &size);
     assert_says(text, "vllm:num_requests_running{model_name=\"x\"} 3\n");
     assert_null(strstr(text, "num_requests_waiting"));
     assert_null(strstr(text, "kv_cache_usage_perc"));
