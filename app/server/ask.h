@@ -21,8 +21,9 @@ struct ask {
     bool raw;           // the prompt is continued, not answered
     int32_t *ids;       // owned
     int n_ids;
-    bool echo;    // it is a part of the answer
-    char **parts; // owned: texts that were put together
+    bool echo;       // it is a part of the answer
+    bool ignore_end; // tokens that would end the answer do not
+    char **parts;    // owned: texts that were put together
     int n_parts;
     bool special;            // tokens that are written out in a text are meant
     struct grammar *grammar; // that answers match, owned; NULL: any text

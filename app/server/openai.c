@@ -62,6 +62,7 @@ const struct field openai_choice_fields[] = {
     {"max_tokens", FIELD_INT, .low = 1, .high = 16777216, .place = offsetof(struct ask, max_tokens)},
     {"n", FIELD_INT, .low = 1, .high = 64, .place = offsetof(struct ask, n_answers)},
     {"stop", FIELD_READ, .read = field_stops},
+    {"ignore_eos", FIELD_FLAG, .place = offsetof(struct ask, ignore_end)}, // vLLM's and llama.cpp's
     {"response_format", FIELD_READ, .read = openai_response_format},
     {"guided_json", FIELD_GRAMMAR, .place = GRAMMAR_SCHEMA}, // vLLM's
     {"guided_regex", FIELD_GRAMMAR, .place = GRAMMAR_REGEX},

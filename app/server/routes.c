@@ -52,6 +52,7 @@ struct request_params route_params(const struct server *s, const struct ask *a) 
                                    .n_stops = a->n_stops,
                                    .grammar = a->grammar,
                                    .max_tokens = a->max_tokens,
+                                   .ignore_end = a->ignore_end,
                                    .time_limit = s->settings.time_limit};
 }
 

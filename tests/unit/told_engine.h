@@ -24,6 +24,7 @@ struct told_engine {
     int n_begun;
     char begun_text[256];
     bool held; // to a grammar
+    bool ignore_end;
     enum reasoning reasoning;
     char template_file[64]; // "": none
     int max_tokens, n_answers, room;

@@ -41,6 +41,16 @@ static void test_token_ids(void **state) {
     close(fd);
 }
 
+static void test_an_answer_that_goes_on_behind_its_end(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":\"One\",\"ignore_eos\":true}");
+    assert_true(engine.ignore_end);
+    close(fd);
+    fd = post(PATH, "{\"prompt\":\"One\"}");
+    assert_false(engine.ignore_end);
+    close(fd);
+}
+
 static void test_logprobs(void **state) {
     (void)state;
     int fd = post(PATH, "{\"prompt\":\"One\",\"logprobs\":2}");
@@ -74,6 +84,7 @@ static void test_wrong_values_are_refused_by_name(void **state) {
         {"{\"prompt\":[99999999999999]}", "prompt"},
         {"{\"prompt\":[1],\"echo\":true}", "echo"},
         {"{\"prompt\":\"a\",\"echo\":true,\"logprobs\":1}", "echo"},
+        {"{\"prompt\":\"a\",\"ignore_eos\":1}", "ignore_eos"},
         {"{\"prompt\":\"a\",\"logprobs\":9}", "logprobs"},
         {"{\"prompt\":\"a\",\"logprobs\":true}", "logprobs"},
         {"{\"prompt\":\"a\",\"suffix\":\"b\"}", "suffix"},
@@ -99,6 +110,7 @@ int main(void) {
         WITH_SERVER(test_a_text_is_continued),
         WITH_SERVER(test_a_stream_echoes_once),
         WITH_SERVER(test_token_ids),
+        WITH_SERVER(test_an_answer_that_goes_on_behind_its_end),
         WITH_SERVER(test_logprobs),
         WITH_SERVER(test_wrong_values_are_refused_by_name),
     };
