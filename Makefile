@@ -281,7 +281,7 @@ LONGEST = $(addprefix $(BUILD)/tests/,unit/engine/vulkan/test_vulkan unit/engine
 	unit/app/commands/test_program kernels/test_shader_matmuls unit/engine/cpu/test_attention \
 	faults/test_vulkan_faults unit/engine/serve/test_engine_memory unit/engine/model/test_families)
 
-tests: $(TESTS) $(MUTATORS)
+tests: $(TESTS) $(MUTATORS) $(BUILD)/tests/bench/serve_load
 	@:
 
 check: deps ## run every test; the last line counts them
@@ -312,7 +312,8 @@ fuzz: ## feed broken input for FU_SECONDS to each fuzzer (needs clang)
 	@for f in $(FUERS:$(BUILD)/%=build/fuzz/%); do \
 		mkdir -p build/fuzz/found && $$f -max_total_time=$(FU_SECONDS) -rss_limit_mb=4096 -artifact_prefix=build/fuzz/found/ || exit 1; done
 
-check-long: check clang asan tsan mutations ## check, clang, the sanitizers, a million random commands, 100,000 random keys, ten minutes of every fuzzer
+check-long: check clang asan tsan mutations ## check, clang, the sanitizers, 10,000 requests, a million random commands, 100,000 random keys, ten minutes of every fuzzer
+	@CONFAB=$(BUILD)/confab BUILD=$(BUILD) LOAD_REQUESTS=10000 tests/server/test_load.sh
 	@$(BUILD)/tests/unit/engine/serve/test_scheduler_life 500
 	@$(BUILD)/tests/golden/test_random_keys 100000
 	@$(MAKE) --no-print-directory FU_SECONDS=600 fuzz

@@ -214,6 +214,19 @@ static void test_identical_prompts_are_computed_once(void **state) {
     bench_close(b);
 }
 
+static void test_what_prompts_begin_with_is_computed_once(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 128, .context = 2560}); // for one, and seven ends
+    for (uint64_t id = 1; id <= 8; id++) bench_submit(b, id, 2000 + 10 * (int)id, 2000, 8);
+    bench_run(b);
+    assert_rows_between(b, 2360, 2370);
+    for (uint64_t id = 1; id <= 8; id++) {
+        bench_assert_text_alone(b, id, 2000 + 10 * (int)id, 2000, 8);
+        assert_int_equal(b->answers[id].n_reused, id == 1 ? 0 : 2000);
+    }
+    bench_close(b);
+}
+
 static void test_answers_to_one_prompt_share_its_pages(void **state) {
     (void)state;
     struct bench *b = bench_open((struct bench_options){.n_pages = 64});
@@ -720,6 +733,7 @@ int main(void) {
         cmocka_unit_test(test_same_prompt_again_computes_one_token),
         cmocka_unit_test(test_fork_of_a_running_sequence),
         cmocka_unit_test(test_identical_prompts_are_computed_once),
+        cmocka_unit_test(test_what_prompts_begin_with_is_computed_once),
         cmocka_unit_test(test_answers_to_one_prompt_share_its_pages),
         cmocka_unit_test(test_answers_draw_for_themselves),
         cmocka_unit_test(test_cancel_ends_every_answer),
