@@ -90,6 +90,7 @@ struct request_params {
     int room; // tokens that the context must have left for each answer; otherwise it fails with FINISH_CONTEXT; 0: one
     double time_limit; // seconds, 0: none
     bool ignore_end;   // do not stop at end-of-generation tokens (bench)
+    bool background;   // another program asks: it has the places, rows and pages that persons' requests leave
     // The last message is still being written: the prompt is computed while nothing else is, or as far as that
     // lengthens no step of others, so that the request that follows finds it; nothing is generated. Its pages are
     // evicted first.

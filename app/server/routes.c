@@ -53,7 +53,8 @@ struct request_params route_params(const struct server *s, const struct ask *a) 
                                    .grammar = a->grammar,
                                    .max_tokens = a->max_tokens,
                                    .ignore_end = a->ignore_end,
-                                   .time_limit = s->settings.time_limit};
+                                   .time_limit = s->settings.time_limit,
+                                   .background = true};
 }
 
 static void begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,

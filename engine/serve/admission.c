@@ -175,15 +175,20 @@ static enum outcome admit(struct scheduler *s, struct sequence *q) {
     return ADMITTED;
 }
 
-// The conversation in focus takes the place of others, and everybody that of what is read ahead.
+// A person takes the place of other programs, the conversation in focus that of the others.
+static bool displaces(const struct scheduler *s, const struct sequence *q, const struct sequence *victim) {
+    if (q->request->background != victim->request->background) return victim->request->background;
+    return q->request->conversation == s->focus && victim->request->conversation != s->focus;
+}
+
+// Everybody takes the place of what is read ahead.
 static enum outcome admit_first(struct scheduler *s, struct sequence *q) {
     enum outcome outcome;
     while ((outcome = admit(s, q)) == NO_ROOM) {
         if (q->request->read_ahead) break;
         if (admission_yield(s)) continue;
         struct sequence *victim = last_running(s);
-        bool in_focus = q->request->conversation == s->focus;
-        if (!in_focus || !victim || victim->request->conversation == s->focus) break;
+        if (!victim || !displaces(s, q, victim)) break;
         preempt(s, victim);
     }
     return outcome;

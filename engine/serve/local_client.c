@@ -84,6 +84,7 @@ static uint64_t local_submit(struct engine_client *c, const struct request_param
                                             .max_tokens = p->max_tokens,
                                             .room = p->room,
                                             .read_ahead = p->read_ahead,
+                                            .background = p->background,
                                             .time_limit = p->time_limit,
                                             .submitted = clock_seconds()};
     request_add_answers(r, p);

@@ -341,7 +341,8 @@ static void obey(struct local_engine *e, const struct command *c) {
     }
 }
 
-// What a step is given up for: it computes what was cancelled, or holds up the conversation that the user looks at.
+// What a step is given up for: it computes what was cancelled, or holds up the conversation that the user looks at, or
+// computes for other programs while a person asks.
 struct look {
     const struct local_engine *engine;
     uint64_t focus;
@@ -356,7 +357,8 @@ static bool computes_for(const struct local_engine *e, const struct local_client
 }
 
 static bool overtakes(const struct look *look, const struct local_request *r) {
-    return !r->request.read_ahead && scheduler_overtakes(look->engine->scheduler, r->request.conversation, look->focus);
+    return !r->request.read_ahead &&
+           scheduler_overtakes(look->engine->scheduler, r->request.conversation, r->request.background, look->focus);
 }
 
 // As long as one of its answers is wanted, so is their prompt; each is cancelled once.
@@ -381,7 +383,7 @@ static bool urgent(const void *item, void *context) {
         return cancels_all(look, r, c->answer) && scheduler_computes(s, c->id);
     case COMMAND_LEAVE: return computes_for(look->engine, c->client);
     case COMMAND_HIBERNATED:
-        return c->job->kind <= HIBERNATE_LOAD && scheduler_overtakes(s, c->job->conversation, look->focus);
+        return c->job->kind <= HIBERNATE_LOAD && scheduler_overtakes(s, c->job->conversation, false, look->focus);
     case COMMAND_CLOSE: return true;
     default: return false;
     }

@@ -5,6 +5,11 @@
 // everybody's turn comes; the others for the prompts with the fewest rows left, so that a short one never waits for a
 // long one. Where there are no prompt rows guesses may follow those that decode (plan_drafts.c), and what is read ahead
 // has the rows that a step is measured to have to spare.
+//
+// Where persons ask all of that is for their sequences. Those of other programs yield: they have rows beside theirs, as
+// many as lengthen these steps by three tenths on average, by what such steps were measured to take. They take turns,
+// so that each goes on however long persons write. Rather a row in every step than many in one: only where one alone
+// takes more than that do some steps go without. With nothing of a person's to compute nobody yields.
 #include <assert.h>
 #include <math.h>
 
@@ -15,11 +20,35 @@
 #define STEP_SECONDS_AHEAD  0.12 // while a message is still being written: who comes then may wait that long
 #define SHARED_STEP         1.6  // times as long as without them: even with what disturbs it seldom twice
 #define SPARE_STEP          1.01 // likewise with rows that nobody is to notice
+#define BESIDE_SHARE        0.3  // of a person's step, for other programs' rows
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
     SMALLEST_SHARE = 2,  // while others decode
     FIRST_CHUNK = 128,   // while the machine's speed is not known
+    MANY_ROWS = 16,      // of persons: others beside them take as long as each of these
+    ALONE_STEPS = 16,    // one in so many of a few rows has no others: what it takes without them is measured
 };
+
+// ---- who yields ----
+
+static bool is_persons(const struct sequence *q) { return !q->request->background && !q->request->read_ahead; }
+
+static bool any_person(const struct scheduler *s) {
+    for (int i = 0; i < s->n_sequences; i++)
+        if (is_persons(s->sequences[i])) return true;
+    return false;
+}
+
+// Those of other programs, unless a person waits for what they compute. Their turns are counted from then on.
+static void decide_who_yields(struct scheduler *s, bool persons) {
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        q->yields = persons && q->request->background;
+        if (q->yields && !q->last_turn) q->last_turn = s->turn;
+    }
+    for (int i = 0; i < s->n_sequences; i++)
+        if (is_persons(s->sequences[i]) && s->sequences[i]->waits_for) s->sequences[i]->waits_for->yields = false;
+}
 
 // ---- how many prompt rows ----
 
@@ -58,7 +87,7 @@ static struct sequence *next_to_decode(const struct scheduler *s) {
     struct sequence *next = NULL;
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
-        if (q->state != REQUEST_DECODING || q->n_rows) continue;
+        if (q->state != REQUEST_DECODING || q->n_rows || q->yields) continue;
         if (q->request->conversation == s->focus) return q;
         if (!next || q->last_turn < next->last_turn) next = q;
     }
@@ -71,14 +100,15 @@ static bool has_share(const struct scheduler *s, const struct sequence *q) {
 }
 
 static bool reads_prompt(const struct scheduler *s, const struct sequence *q) {
-    return q->state == REQUEST_PREFILLING && has_share(s, q);
+    return q->state == REQUEST_PREFILLING && has_share(s, q) && !q->yields;
 }
 
 static bool any_prompt(const struct scheduler *s) {
     const bool places = s->n_running < s->max_running;
     for (int i = 0; i < s->n_sequences; i++) {
         const struct sequence *q = s->sequences[i];
-        if (reads_prompt(s, q) || (places && q->state == REQUEST_PENDING && has_share(s, q))) return true;
+        const bool comes = places && q->state == REQUEST_PENDING && has_share(s, q) && !q->yields;
+        if (comes || reads_prompt(s, q)) return true;
     }
     return false;
 }
@@ -95,7 +125,7 @@ static struct sequence *first_prompt(const struct scheduler *s) {
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
         if (reads_prompt(s, q) && sequence_missing(q)) return q;
-        if (q->state == REQUEST_PENDING && q->waits_for) return q->waits_for;
+        if (q->state == REQUEST_PENDING && q->waits_for && !q->yields) return q->waits_for;
     }
     return NULL;
 }
@@ -154,6 +184,64 @@ static void plan_prompt_rows(struct scheduler *s) {
     if (first->state == REQUEST_PREFILLING) give(s, first, share.rows, &share);
 }
 
+// ---- rows beside persons' ----
+
+// By how much so many more rows lengthen a step of n_rows.
+static double cost_beside(const struct scheduler *s, int n_rows, int more) {
+    return speed_beside(&s->speed, n_rows + more) - speed_beside(&s->speed, n_rows);
+}
+
+// What a step leaves over is saved for later ones, until it is enough for a row.
+static int rows_beside(struct scheduler *s, int n_rows) {
+    struct scheduler_beside *b = &s->beside;
+    const double allowed = BESIDE_SHARE * speed_beside(&s->speed, n_rows);
+    int n = 0;
+    if (!(b->few = n_rows < MANY_ROWS)) return s->speed.prompt_row > 0 ? (int)(BESIDE_SHARE * n_rows) : 0;
+    if (allowed <= 0 || s->turn % ALONE_STEPS == 0) return 0;
+    b->left = fmin(b->left + allowed, fmax(allowed, cost_beside(s, n_rows, 1)));
+    while (speed_beside(&s->speed, n_rows + n + 1) > 0 && cost_beside(s, n_rows, n + 1) <= b->left) n++;
+    return n;
+}
+
+static int count_draws(const struct scheduler *s) {
+    int n = 0;
+    for (int i = 0; i < s->n_sequences; i++) {
+        const struct sequence *q = s->sequences[i];
+        if (q->n_rows && !sequence_missing(q)) n += 1 + q->n_proposed;
+    }
+    return n;
+}
+
+// The one without rows that had its last one the longest ago; a last row only where a token can be drawn.
+static struct sequence *next_beside(const struct scheduler *s, const struct share *share) {
+    struct sequence *next = NULL;
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        if (!q->yields || !sequence_runs(q) || q->n_rows || (!share->draws && sequence_missing(q) == 1)) continue;
+        if (!next || q->last_turn < next->last_turn) next = q;
+    }
+    return next;
+}
+
+// A row for each of those that yield, and the rest for prompts.
+static void plan_rows_beside(struct scheduler *s, int n_rows) {
+    const int rows = rows_beside(s, n_rows), room = s->max_rows - n_rows;
+    struct share share = {.rows = rows < room ? rows : room, .draws = s->max_draws - count_draws(s)};
+    struct sequence *q;
+    while (share.rows > 0 && (q = next_beside(s, &share))) {
+        q->last_turn = s->turn;
+        give(s, q, 1, &share);
+    }
+    for (int i = 0; share.rows > 0 && i < s->n_sequences; i++) {
+        q = s->sequences[i];
+        if (q->yields && q->state == REQUEST_PREFILLING) give(s, q, share.rows, &share);
+    }
+    s->beside.rows = count_rows(s) - n_rows;
+    if (!s->beside.few || !s->beside.rows) return;
+    s->beside.cost = fmax(cost_beside(s, n_rows, s->beside.rows), 0);
+    s->beside.left -= s->beside.cost;
+}
+
 // ---- rows to spare ----
 
 // The first that reads ahead beside others, which all only decode; NULL: there is none.
@@ -188,6 +276,7 @@ static void build_batch(struct scheduler *s) {
     *b = (struct batch){.rows = s->rows, .segments = s->segments};
     s->n_draws = s->decode_rows = s->draft_rows = 0;
     int n_logits = 0;
+    bool hurries = false; // a person waits for the next token
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
         if (!q->n_rows) continue;
@@ -196,6 +285,7 @@ static void build_batch(struct scheduler *s) {
             .first_row = b->n_rows, .n_rows = q->n_rows, .position = position, .pages = q->kv.pages};
         for (int k = 0; k < q->n_rows; k++) s->rows[b->n_rows++] = (struct batch_row){.token = q->tokens[position + k]};
         s->decode_rows += q->state == REQUEST_DECODING;
+        hurries |= q->state == REQUEST_DECODING && !q->request->background;
         if (sequence_missing(q) || q->request->read_ahead) continue;
         s->draws[s->n_draws++] = (struct scheduler_draw){.sequence = q, .first = n_logits};
         n_logits += 1 + q->n_proposed;
@@ -205,18 +295,36 @@ static void build_batch(struct scheduler *s) {
             s->cache.pages[q->kv.pages[(q->kv.n_tokens - 1 - k) / KV_PAGE_TOKENS]].drafted = (uint32_t)s->turn;
     }
     assert(b->n_rows <= s->max_rows && n_logits <= s->max_draws);
-    if (s->decode_rows) return; // a short step
+    if (hurries) return; // a short step
     b->stop = s->events.stop;
     b->stop_context = s->events.context;
 }
 
 void plan_step(struct scheduler *s) {
+    bool persons = any_person(s);
     s->turn++;
+    s->beside.rows = 0, s->beside.cost = 0, s->beside.few = false;
+    decide_who_yields(s, persons);
     plan_decode_rows(s);
     admission_run(s);
+    decide_who_yields(s, persons);
     plan_last_rows(s);
     plan_prompt_rows(s);
+    if (persons && !count_rows(s)) { // they wait for the disk
+        decide_who_yields(s, persons = false);
+        plan_decode_rows(s);
+        plan_last_rows(s);
+        plan_prompt_rows(s);
+    }
     plan_drafts(s);
+    if (persons) plan_rows_beside(s, count_rows(s));
     plan_spare_rows(s);
     build_batch(s);
+}
+
+// What a prompt's rows take beside others is not known from steps of both persons and programs.
+void plan_learn(struct scheduler *s, int prompt_rows, double seconds) {
+    if (!prompt_rows || !s->beside.rows) speed_learn(&s->speed, s->batch.n_rows, prompt_rows - s->spare_rows, seconds);
+    if (s->beside.few) speed_learn_beside(&s->speed, s->batch.n_rows, seconds);
+    plan_learn_drafts(s, seconds - s->beside.cost);
 }

@@ -12,6 +12,7 @@ struct request {
     int limit;                  // tokens of each, prompt and answer: the context, or what max_tokens allows
     bool limited_by_user;       // by max_tokens
     bool read_ahead;            // as of struct request_params
+    bool background;            // likewise
     bool forgotten;             // its conversation is deleted: nothing goes into the prefix index
     double submitted, deadline; // seconds; deadline 0: none
 };

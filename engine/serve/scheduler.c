@@ -122,6 +122,7 @@ void scheduler_enter(struct scheduler *s, struct sequence *q, enum request_state
 bool scheduler_before(const struct scheduler *s, const struct sequence *a, const struct sequence *b) {
     const struct request *x = a->request, *y = b->request;
     if (x->read_ahead != y->read_ahead) return y->read_ahead;
+    if (x->background != y->background) return y->background;
     const bool x_first = x->conversation == s->focus, y_first = y->conversation == s->focus;
     if (x_first != y_first) return x_first;
     return x->id != y->id ? x->id < y->id : a->answer < b->answer;
@@ -188,6 +189,7 @@ static struct request *request_new(const struct scheduler *s, const struct sched
                           .conversation = q->conversation,
                           .disk_owner = q->disk_owner,
                           .read_ahead = q->read_ahead,
+                          .background = q->background,
                           .n_prompt = n_prompt,
                           .n_begun = q->n_begun,
                           .n_open = q->n_answers > 1 ? q->n_answers : 1,
@@ -323,20 +325,45 @@ void scheduler_focus(struct scheduler *s, uint64_t conversation) {
     for (int i = 1; i < s->n_sequences; i++) insert(s, i, s->sequences[i]);
 }
 
+// What a step computes.
+struct step_rows {
+    bool persons, background; // rows of these
+    bool decodes;             // which persons wait for
+};
+
+static struct step_rows step_rows(const struct scheduler *s) {
+    struct step_rows rows = {0};
+    for (int i = 0; i < s->n_sequences; i++) {
+        const struct sequence *q = s->sequences[i];
+        if (!q->n_rows || q->request->read_ahead) continue;
+        if (q->request->background) rows.background = true;
+        else rows.persons = true, rows.decodes |= q->state == REQUEST_DECODING;
+    }
+    return rows;
+}
+
 bool scheduler_computes(const struct scheduler *s, uint64_t id) {
-    for (int i = 0; i < s->n_sequences; i++)
-        if (s->sequences[i]->request->id == id && s->sequences[i]->n_rows) return true;
+    const struct step_rows rows = step_rows(s);
+    for (int i = 0; i < s->n_sequences; i++) {
+        const struct sequence *q = s->sequences[i];
+        if (q->request->id != id || !q->n_rows) continue;
+        return q->request->background ? !rows.persons && !s->decode_rows : !rows.decodes;
+    }
     return false;
 }
 
 bool scheduler_reads_ahead(const struct scheduler *s) { return s->n_sequences && s->sequences[0]->request->read_ahead; }
 
-bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, uint64_t focus) {
+bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, bool background, uint64_t focus) {
+    const struct step_rows rows = step_rows(s);
     if (scheduler_reads_ahead(s))
         return s->sequences[0]->request->conversation != conversation; // else it has use for it
+    if (rows.background && !rows.persons) return !background;
     if (conversation != focus) return false;
-    for (int i = 0; i < s->n_sequences; i++)
-        if (s->sequences[i]->n_rows && s->sequences[i]->request->conversation != focus) return true;
+    for (int i = 0; i < s->n_sequences; i++) {
+        const struct request *r = s->sequences[i]->request;
+        if (s->sequences[i]->n_rows && !r->background && r->conversation != focus) return true;
+    }
     return false;
 }
 
@@ -490,8 +517,9 @@ static void fail_batch(struct scheduler *s, const char *message) {
         if (s->sequences[i]->n_rows) end(s, s->sequences[i], FINISH_ERROR, message);
 }
 
-// The rows of a step that was given up are to be computed again.
+// The rows of a step that was given up are to be computed again, and it says nothing about drafts.
 static void take_back(struct scheduler *s) {
+    s->writing.seconds = 0;
     for (int i = 0; i < s->n_sequences; i++) sequence_take_back(s->sequences[i], &s->cache);
 }
 
@@ -583,8 +611,7 @@ bool scheduler_step(struct scheduler *s) {
     for (int i = 0; i < s->n_draws; i++) deliver(s, &s->draws[i], &step);
     end_ahead(s);
     step.end = s->last_step = clock_seconds();
-    speed_learn(&s->speed, s->batch.n_rows, step.prefilled - s->spare_rows, step.end - planned);
-    plan_learn_drafts(s, step.end - planned);
+    plan_learn(s, step.prefilled, step.end - planned);
     metrics_add_step(s->metrics, &step);
     return true;
 }

@@ -2,14 +2,15 @@
 //
 // A step is one mixed batch: a row for every decoding sequence, and prompt rows up to a bound, shared among the prompts
 // that wait so that a short one never waits for the end of a long one. Sequences are served in the order of submission,
-// those of the conversation in focus before all others. One is admitted when the pages that it needs are free or only
-// cached. What is cached is shared, and so is what another sequence computes at this moment: whoever needs the same
-// waits for it. Prompts that are read ahead run while no others are there, and give a step up for whoever comes; beside
-// those that decode they have the rows that lengthen no step.
-// When pages run out the last running sequence in that order is pre-empted, and so it is when one of the
-// conversation in focus finds no place: its pages are others' to take, it waits, and goes on with the same text. Where
-// a device fails all of them wait until the model is open on the fallback. Owns
-// requests, sequences, KV pages, the prefix index, sampler scratch and the backend. One thread uses it.
+// those of the conversation in focus before all others, and those of other programs after persons', in the rows that
+// these leave. One is admitted when the pages that it needs are free or only cached. What is cached is shared, and so
+// is what another sequence computes at this moment: whoever needs the same waits for it. Prompts that are read ahead
+// run while no others are there, and give a step up for whoever comes; beside those that decode they have the rows that
+// lengthen no step.
+// When pages run out the last running sequence in that order is pre-empted, and so it is when one of the conversation
+// in focus finds no place, or a person's where programs have them: its pages are others' to take, it waits, and goes on
+// with the same text. Where a device fails all of them wait until the model is open on the fallback. Owns requests,
+// sequences, KV pages, the prefix index, sampler scratch and the backend. One thread uses it.
 #ifndef CONFAB_SERVE_SCHEDULER_H
 #define CONFAB_SERVE_SCHEDULER_H
 
@@ -75,6 +76,7 @@ struct scheduler_request {
     int max_tokens;                   // 0: no bound but the context
     int room;                         // as of struct request_params
     enum read_ahead read_ahead;       // likewise; ids are those to compute or find
+    bool background;                  // likewise
     double time_limit;                // seconds, 0: none
     double submitted;                 // by clock_seconds(); 0: now
     int n_answers;                    // 0: one
@@ -100,10 +102,12 @@ void scheduler_set_answer_sampling(struct scheduler *s, uint64_t id, int answer,
 void scheduler_focus(struct scheduler *s, uint64_t conversation);
 void scheduler_forget(struct scheduler *s, uint64_t conversation, uint64_t disk_owner);
 
-// During a step: whether it computes rows of this request, and whether a new request of this conversation would be
-// served before one whose rows it computes, if `focus` were the conversation in focus by then.
+// During a step: whether it is given up where nobody wants this request any more: it computes rows of it, and none that
+// somebody more important waits for, nor next tokens. And whether it is given up for a new request of this
+// conversation: that would be served before one whose rows it computes, if `focus` were the conversation in focus by
+// then.
 bool scheduler_computes(const struct scheduler *s, uint64_t id);
-bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, uint64_t focus);
+bool scheduler_overtakes(const struct scheduler *s, uint64_t conversation, bool background, uint64_t focus);
 uint64_t scheduler_focused(const struct scheduler *s);
 
 // One step; false when there was nothing to do.

@@ -27,6 +27,14 @@ struct scheduler_writing {
     int n_accepted; // written tokens
 };
 
+// Rows of other programs in the steps of persons, and the seconds by which they may lengthen one.
+struct scheduler_beside {
+    double left; // of what steps so far have allowed
+    double cost; // of the step in the making
+    int rows;    // likewise
+    bool few;    // likewise: it is measured by its rows
+};
+
 struct scheduler {
     struct placement *placement;
     struct placement_plan fallback;
@@ -42,7 +50,8 @@ struct scheduler {
     struct sampler_scratch **scratch; // [n_scratch], one a worker
     int n_scratch;
 
-    // In the order of service: first the conversation in focus, then the others; by request and answer within each.
+    // In the order of service: first the conversation in focus, then the others, then those of other programs; by
+    // request and answer within each.
     struct sequence **sequences;
     int n_sequences, capacity, n_running;
     uint64_t focus;
@@ -64,6 +73,7 @@ struct scheduler {
     int n_draws;
     int decode_rows, draft_rows; // a row each of those that decode; and of their proposed tokens
     int spare_rows;              // of what is read ahead beside them
+    struct scheduler_beside beside;
 };
 
 // Changes state and reports it.
@@ -108,12 +118,14 @@ void report_step(const struct scheduler *s, struct latency_moment *m);
 
 // Decides the rows of the next step and reserves their pages; on return s->batch is ready to run, or has no rows.
 void plan_step(struct scheduler *s);
+// The step, with so many prompt rows, took so long but for planning, and has drawn.
+void plan_learn(struct scheduler *s, int prompt_rows, double seconds);
 
 // ---- plan_drafts.c ----
 
 // Guesses how the texts of those that decode go on, and makes rows of what is worth it.
 void plan_drafts(struct scheduler *s);
-// The step, which took so long but for planning, has drawn.
+// Of plan_learn: what the step took without other programs' rows.
 void plan_learn_drafts(struct scheduler *s, double seconds);
 // q does not draft any more.
 void plan_leave_drafts(struct scheduler *s, struct sequence *q, bool publish);

@@ -47,7 +47,8 @@ struct sequence {
     int waits_until;            // it has computed so many tokens
     struct wake *wake;          // reads pages of it from the disk; NULL: none
     bool looked;                // whether the disk has any
-    uint64_t last_turn;         // the step in which it last had a row while decoding
+    bool yields;                // has of a step what persons' sequences leave
+    uint64_t last_turn;         // the step in which it last had a row while decoding, or while it yielded
     double last_token;          // when the last one was drawn
     double interval;            // between tokens, lately; without what it waited after a pre-emption
     void *owner;                // the caller's

@@ -16,9 +16,16 @@ static void learn(double *value, double sample, double share) {
 
 static int at_most(int n_rows) { return n_rows < SPEED_ROWS ? n_rows : SPEED_ROWS; }
 
-static bool lately(const struct speed *s, int n_rows) {
-    const struct speed_step *step = &s->decode[n_rows];
+static bool lately(const struct speed *s, const struct speed_step *step) {
     return step->seconds > 0 && s->step - step->learned < LATELY;
+}
+
+static void learn_step(const struct speed *s, struct speed_step *step, double seconds) {
+    if (!lately(s, step)) *step = (struct speed_step){0};
+    if (step->n >= FIRST_STEPS) learn(&step->seconds, fmin(seconds, MOST_JUMP * step->seconds), 0.1);
+    else if (step->seconds <= 0 || seconds < step->seconds) step->seconds = seconds;
+    if (step->n < FIRST_STEPS) step->n++;
+    step->learned = s->step;
 }
 
 void speed_learn(struct speed *s, int n_rows, int prompt_rows, double seconds) {
@@ -29,12 +36,7 @@ void speed_learn(struct speed *s, int n_rows, int prompt_rows, double seconds) {
         else if (prompt_rows >= FEWEST_ROWS) learn(&s->prompt_row, row, 0.3);
         return;
     }
-    struct speed_step *step = &s->decode[at_most(n_rows)];
-    if (!lately(s, at_most(n_rows))) *step = (struct speed_step){0};
-    if (step->n >= FIRST_STEPS) learn(&step->seconds, fmin(seconds, MOST_JUMP * step->seconds), 0.1);
-    else if (step->seconds <= 0 || seconds < step->seconds) step->seconds = seconds;
-    if (step->n < FIRST_STEPS) step->n++;
-    step->learned = s->step;
+    learn_step(s, &s->decode[at_most(n_rows)], seconds);
 }
 
 double speed_decode(const struct speed *s, int n_rows) {
@@ -46,14 +48,22 @@ double speed_decode(const struct speed *s, int n_rows) {
     return 0;
 }
 
-double speed_decode_lately(const struct speed *s, int n_rows) {
+static double step_lately(const struct speed *s, const struct speed_step *steps, int n_rows) {
     if (n_rows > SPEED_ROWS) return 0;
     int below = n_rows, above = n_rows;
-    while (below > 0 && !lately(s, below)) below--;
-    while (above <= SPEED_ROWS && !lately(s, above)) above++;
+    while (below > 0 && !lately(s, &steps[below])) below--;
+    while (above <= SPEED_ROWS && !lately(s, &steps[above])) above++;
     if (!below) return 0;
-    const double low = s->decode[below].seconds;
+    const double low = steps[below].seconds;
     if (above > SPEED_ROWS) return n_rows <= 2 * below ? low : 0;
-    const double high = s->decode[above].seconds;
+    const double high = steps[above].seconds;
     return above > below ? low + (high - low) * (n_rows - below) / (above - below) : low;
 }
+
+double speed_decode_lately(const struct speed *s, int n_rows) { return step_lately(s, s->decode, n_rows); }
+
+void speed_learn_beside(struct speed *s, int n_rows, double seconds) {
+    if (n_rows > 0 && n_rows <= SPEED_ROWS) learn_step(s, &s->beside[n_rows], seconds);
+}
+
+double speed_beside(const struct speed *s, int n_rows) { return step_lately(s, s->beside, n_rows); }

@@ -19,6 +19,7 @@ struct speed {
     double prompt_row;                        // a row of steps with prompt rows alone
     double shared_row;                        // and of those in which others decode
     struct speed_step decode[SPEED_ROWS + 1]; // a step that only decodes, by its rows
+    struct speed_step beside[SPEED_ROWS + 1]; // one of a few rows of persons, and any beside them
     uint64_t step;
 };
 
@@ -30,5 +31,9 @@ double speed_decode(const struct speed *s, int n_rows);
 // The same as measured lately; for numbers of rows between those that were it is interpolated, and up to twice the most
 // it is taken for no longer, since whoever does not try does not learn. 0: not known, or too many to try.
 double speed_decode_lately(const struct speed *s, int n_rows);
+
+// The same of steps of persons with other programs' rows beside theirs.
+void speed_learn_beside(struct speed *s, int n_rows, double seconds);
+double speed_beside(const struct speed *s, int n_rows);
 
 #endif

@@ -47,6 +47,7 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     engine.disk_owner = p->disk_owner;
     engine.held = p->grammar;
     engine.ignore_end = p->ignore_end;
+    engine.background = p->background;
     engine.reasoning = p->reasoning;
     engine.max_tokens = p->max_tokens;
     engine.n_answers = p->n_answers;

@@ -25,6 +25,7 @@ static void test_a_whole_answer(void **state) {
     assert_true(engine.sampling.temperature == 0.5f && engine.sampling.min_p == 0.25f);
     assert_int_equal(engine.sampling.top_k, 7);
     assert_int_equal(engine.sampling.seed, 11);
+    assert_true(engine.background);
     tell_text(0, CHANNEL_THINKING, 5, "Hm.");
     tell_text(0, CHANNEL_ANSWER, 6, "Hello ");
     tell_text(0, CHANNEL_ANSWER, -1, "\"you\"");

@@ -291,6 +291,44 @@ static void test_urgent_commands_end_a_step(void **state) {
     assert_int_equal(toy.given_up, 4);
 }
 
+// A step for other programs is given up when a person asks, also one that brings their next tokens; not for each other,
+// nor when one of them goes.
+static void test_a_person_ends_a_step_of_programs(void **state) {
+    (void)state;
+    struct bench *b =
+        bench_open((struct tiny_model_options){.n_context = 4096}, &toy_backend, (struct engine_params){0});
+    struct request_params p = {.conversation = 1,
+                               .raw = "Once",
+                               .sampling = greedy(),
+                               .max_tokens = 3000,
+                               .ignore_end = true,
+                               .background = true};
+    b->open_requests = 3;
+    const uint64_t first = engine_submit(b->client, &p);
+    while (b->answers[first].n_tokens < 3) {
+        struct engine_event e;
+        assert_true(engine_wait(b->client, &e, 60000));
+        note(b, &e);
+    }
+    toy.patience = 60000;
+    usleep(20000); // a step has begun since
+    p.raw = "Upon";
+    const uint64_t second = engine_submit(b->client, &p);
+    engine_cancel(b->client, second);
+    engine_cancel(b->client, first);
+    usleep(20000);
+    assert_int_equal(toy.given_up, 0);
+    toy.patience = 0; // of the next steps
+    p.background = false;
+    p.max_tokens = 5;
+    engine_submit(b->client, &p);
+    wait_for_all(b);
+    assert_int_equal(toy.given_up, 1);
+    assert_int_equal(b->answers[first].state, REQUEST_CANCELLED);
+    assert_int_equal(b->answers[second].state, REQUEST_CANCELLED);
+    bench_close(b);
+}
+
 // The prompt of several answers is computed for the others as long as one of them is wanted.
 static void test_one_of_several_cancelled_ends_no_step(void **state) {
     (void)state;
@@ -333,6 +371,7 @@ int main(void) {
         cmocka_unit_test(test_metrics_move_during_preparation),
         cmocka_unit_test(test_event_fd_and_cancel),
         cmocka_unit_test(test_urgent_commands_end_a_step),
+        cmocka_unit_test(test_a_person_ends_a_step_of_programs),
         cmocka_unit_test(test_one_of_several_cancelled_ends_no_step),
         cmocka_unit_test(test_close_while_running),
     };

@@ -90,8 +90,8 @@ static void test_nobody_waits_for_what_is_read_ahead(void **state) {
     assert_int_equal(b->answers[1].state, REQUEST_PREFILLING);
     assert_int_equal(metrics(b)->running, 0); // nor is it counted
     assert_int_equal(metrics(b)->n_requests, 0);
-    assert_true(scheduler_overtakes(b->scheduler, 2, 0));
-    assert_false(scheduler_overtakes(b->scheduler, 1, 0)); // its own prompt takes the step's rows over
+    assert_true(scheduler_overtakes(b->scheduler, 2, false, 0));
+    assert_false(scheduler_overtakes(b->scheduler, 1, false, 0)); // its own prompt takes the step's rows over
     bench_submit(b, 2, 20, 0, 30);
     assert_int_equal(b->answers[1].state, REQUEST_PENDING);
     assert_int_equal(metrics(b)->queue, 1);

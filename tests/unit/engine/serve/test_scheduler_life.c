@@ -1,7 +1,7 @@
-// The whole life of schedulers: everything that may be asked of one, at random and all at once, on few pages, with
-// drafts, with texts that go to the disk and wake up, and with a device that is lost. After every command the KV cache
-// agrees with itself; every answer is the one that its request has alone in a plain scheduler; and where all
-// conversations are forgotten every page is free.
+// The whole life of schedulers: everything that may be asked of one, by persons and by other programs, at random and
+// all at once, on few pages, with drafts, with texts that go to the disk and wake up, and with a device that is lost.
+// After every command the KV cache agrees with itself; every answer is the one that its request has alone in a plain
+// scheduler; and where all conversations are forgotten every page is free.
 //
 // As a program: test_scheduler_life [LIVES].
 #include <setjmp.h>
@@ -41,6 +41,7 @@ struct wish {
     int32_t begun[MOST_BEGUN];
     int n_begun;
     enum read_ahead ahead;
+    bool background;
     struct sampling sampling;
 };
 
@@ -67,6 +68,7 @@ static void submit(struct bench *b, const struct wish *w) {
     q.sampling = w->sampling;
     q.n_answers = w->n_answers;
     q.read_ahead = w->ahead;
+    q.background = w->background;
     scheduler_submit(b->scheduler, &q);
 }
 
@@ -83,6 +85,7 @@ static void ask(struct life *l, struct wish w) {
     w.id = l->last + 1;
     if (!w.prompt_of) w.prompt_of = w.id;
     w.sampling = any_sampling(l);
+    w.background = !w.ahead && pick(l, 2);
     l->wishes[w.id] = w;
     l->last += (uint64_t)w.n_answers;
     submit(l->sleeper.bench, &w);

@@ -198,9 +198,9 @@ static void look_during_step(struct bench *b) {
     assert_true(scheduler_computes(b->scheduler, 1));
     assert_false(scheduler_computes(b->scheduler, 2)); // there is no place for it
     assert_false(scheduler_computes(b->scheduler, 99));
-    assert_true(scheduler_overtakes(b->scheduler, 2, 2));
-    assert_false(scheduler_overtakes(b->scheduler, 2, 1));
-    assert_false(scheduler_overtakes(b->scheduler, 1, 1)); // after its own
+    assert_true(scheduler_overtakes(b->scheduler, 2, false, 2));
+    assert_false(scheduler_overtakes(b->scheduler, 2, false, 1));
+    assert_false(scheduler_overtakes(b->scheduler, 1, false, 1)); // after its own
 }
 
 // A step says what it computes, and who would go first.
