@@ -222,13 +222,15 @@ VULKAN_MISSING = $(if $(VULKAN),,$(call missing,vulkan:libvulkan-dev) $(shell co
 VULKAN_TEST_MISSING = $(shell ls /usr/share/vulkan/icd.d/lvp_icd* > /dev/null 2>&1 || echo mesa-vulkan-drivers; \
 	ls /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json > /dev/null 2>&1 || echo vulkan-validationlayers; \
 	command -v spirv-val > /dev/null || echo spirv-tools)
+# What the tests of completions and of examples run.
+TOOLS_MISSING  = $(shell for tool in zsh fish curl; do command -v $$tool > /dev/null || echo $$tool; done)
 BLAS_MISSING   = $(if $(BLAS),,$(call missing,openblas:libopenblas-dev))
 
 MISSING_CXX = $(shell command -v $(firstword $(CXX)) > /dev/null || echo g++)
 
 BUILD_MISSING = $(call missing,$(BUILD_NEEDS))
 TEST_MISSING  = $(strip $(call missing,$(BUILD_NEEDS) $(TEST_NEEDS)) $(MISSING_CXX) $(VULKAN_MISSING) \
-	$(VULKAN_TEST_MISSING) $(BLAS_MISSING))
+	$(VULKAN_TEST_MISSING) $(TOOLS_MISSING) $(BLAS_MISSING))
 
 packages:
 	@missing="$(BUILD_MISSING)"; test -z "$$missing" || \
@@ -352,12 +354,15 @@ deb: $(BUILD)/confab ## make a Debian package, build/confab_VERSION_ARCHITECTURE
 manuals: confab ## make the manual pages afresh from man/*.in and the program's tables
 	for page in $(MANUALS); do ./confab help --man $$page.in > $$page.part && mv $$page.part $$page || exit 1; done
 
+picture: confab ## make the picture of README afresh, of a real run (needs tmux and python3)
+	python3 docs/picture.py
+
 clean: ## remove everything that was built
 	rm -rf build confab
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: all always packages deps build-deps run bench tests check clang asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall deb manuals clean help
+.PHONY: all always packages deps build-deps run bench tests check clang asan tsan mutations mutators fuzzers fuzz check-long guide guide-check install uninstall deb manuals picture clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

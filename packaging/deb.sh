@@ -13,7 +13,7 @@ find $root/usr/share/man -type f -exec gzip -9n {} +
 version=$(sed -n 's/^#define CONFAB_VERSION "\(.*\)"/\1/p' app/commands/command.h)
 date=$(git log -1 --format=%cD 2> /dev/null || date -R)
 commit=$(git log -1 --date=format:%Y%m%d --format=%cd.%h 2> /dev/null) && version=$version+git$commit
-maintainer="${DEBFULLNAME:-$(git log -1 --format=%an 2> /dev/null || echo confab)} <${DEBEMAIL:-confab@localhost.localdomain}>"
+maintainer="${DEBFULLNAME:-The authors of confab} <${DEBEMAIL:-nobody@confab.invalid}>"
 architecture=$(dpkg --print-architecture)
 mkdir -p $doc $root/DEBIAN $folder/debian
 cp packaging/copyright $doc/copyright
@@ -46,6 +46,6 @@ END
 (cd $root && find usr -type f -exec md5sum {} + | LC_ALL=C sort -k 2 > DEBIAN/md5sums)
 chmod -R u=rwX,go=rX $root
 package=build/confab_${version}_$architecture.deb
-dpkg-deb --root-owner-group -Zxz --build $root $package > /dev/null
+dpkg-deb --root-owner-group -Zgzip --build $root $package > /dev/null
 rm -rf $folder
 echo "$package"

@@ -7,10 +7,11 @@
 #include <cmocka.h>
 #include <ctype.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/base/settings.h"
+#include "app/commands/command.h"
 #include "engine/base/panic.h"
 #include "engine/base/reader.h"
 #include "ui/commands.h"
@@ -143,6 +144,25 @@ static void test_options_are_those_of_the_table(void **state) {
     assert_all_seen(options_of_others);
 }
 
+// ---- commands ----
+
+// Of those in backquotes, quotes or bold: "confab run".
+static void check_commands(const char *text) {
+    for (const char *at = text; (at = strstr(at, "confab ")); at++) {
+        const char *name = at + strlen("confab ");
+        const bool bold = at - text >= 3 && !strncmp(at - 3, ".B ", 3);
+        char word[16] = "";
+        snprintf(word, 1 + strspn(name, "abcdefghijklmnopqrstuvwxyz") % sizeof word, "%s", name);
+        if (*word && (bold || (at > text && strchr("`/\"", at[-1]))) && !command_find(word))
+            fail_msg("%s: there is no command %s", reading, word);
+    }
+}
+
+static void test_commands_are_those_of_the_table(void **state) {
+    (void)state;
+    each_paper(check_commands);
+}
+
 // ---- commands of the screen, as messages ----
 
 static void check_slashes(const char *text) {
@@ -223,6 +243,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys_are_those_of_the_table),
         cmocka_unit_test(test_options_are_those_of_the_table),
+        cmocka_unit_test(test_commands_are_those_of_the_table),
         cmocka_unit_test(test_messages_with_a_slash_are_commands),
         cmocka_unit_test(test_files_that_the_tour_names_exist),
     };
