@@ -86,6 +86,8 @@
     X(COMMAND_MODEL, "model", "Ctrl+O", "Model", "switch model")                                                       \
     X(COMMAND_MODEL_STOP, "stop-loading", "", "Model", "stop loading (Esc) and keep the current model")                \
     X(COMMAND_RELOAD, "reload", "", "Model", "load the model again, with the settings as they are now")                \
+    X(COMMAND_SERVE, "serve", "Shift+F12", "Model", "serve other programs over HTTP, or stop serving")                 \
+    X(COMMAND_CLIENTS, "clients", "F12", "Model", "show what other programs ask, and cancel requests")                 \
     X(COMMAND_SETTINGS, "settings", "Alt+,", "Screen", "find and change settings")                                     \
     X(COMMAND_THEME, "theme", "F3", "Screen", "next theme")                                                            \
     PANES(PANE)                                                                                                        \

@@ -1,10 +1,12 @@
-// The list of chats: a state mark, the title, and at the right what the chat is doing now.
+// The list of chats: a state mark, the title, and at the right what the chat is doing now. Below them the clients whose
+// requests are being answered, as many as there is room for.
 #include <stdio.h>
 #include <string.h>
 
 #include "ui/list.h"
 #include "ui/pane.h"
 #include "ui/pane_chats.h"
+#include "ui/pane_clients.h"
 
 static const struct {
     const char *mark;
@@ -74,6 +76,47 @@ static void draw_chat(struct view_frame *f, struct rect line, const struct view_
     if (width) canvas_text(f->canvas, inside, x, line.y, right, text, strlen(text));
 }
 
+// ---- clients ----
+
+// Rows that they get of `room`: what the chats leave, and at least a third of it. A heading is among them.
+static int client_rows(const struct screen_view *v, int room) {
+    const int clients = clients_count(v), left = room - v->n_listed, least = room / 3;
+    const int most = left > least ? left : least;
+    if (!clients || room < 2) return 0;
+    return clients + 1 <= most ? clients + 1 : most > 2 ? most : 1;
+}
+
+static void draw_client(struct view_frame *f, struct rect line, const struct view_client *client) {
+    char text[VIEW_NUMBER];
+    const struct style style = clients_style(client);
+    const int width = (int)strlen(clients_progress(client, text));
+    const struct rect inside = {line.x + 1, line.y, line.width - 2, 1};
+    clients_draw_mark(f, inside, style);
+    struct rect room = {inside.x + 2, line.y, inside.width - 3 - width, 1};
+    if (room.width >= 4) canvas_text(f->canvas, inside, inside.x + inside.width - width, line.y, style, text, width);
+    else room.width = inside.width - 2;
+    canvas_cut(f->canvas, room, view_style(ROLE_TEXT), client->name);
+}
+
+static void draw_clients(struct view_frame *f, struct rect area) {
+    const struct view_serving *s = f->view->serving;
+    const int clients = clients_count(f->view), room = area.height > clients ? clients : area.height - 2;
+    const int shown = s && s->n_clients < room ? s->n_clients : room;
+    const struct style dim = view_style(ROLE_DIM);
+    for (int y = 0; y < area.height; y++) {
+        const struct rect line = {area.x, area.y + y, area.width, 1};
+        const int row = y - 1;
+        if (row >= 0 && row < shown) draw_client(f, line, &s->clients[row]);
+        else if (row == shown) canvas_print(f->canvas, line, line.x + 3, line.y, dim, "and %d more", clients - shown);
+        else if (row < 0 && area.height > 1) canvas_text(f->canvas, line, line.x + 1, line.y, dim, "Clients", 7);
+        else if (row < 0)
+            canvas_print(f->canvas, line, line.x + 1, line.y, dim, clients == 1 ? "%d client" : "%d clients", clients);
+        frame_hit(f, line, HIT_ROW, row < 0 ? 0 : row < shown ? row : shown);
+    }
+}
+
+// ---- the pane ----
+
 struct kept {
     struct list list;
     uint64_t current; // the chat that it was last scrolled to show
@@ -91,20 +134,25 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     const struct screen_view *v = f->view;
     uint64_t current = view_chat_id(v);
     view_pane(f, box, PANE_CHATS, NULL);
-    struct rect inside = rect_inside(box);
+    struct rect inside = rect_inside(box), clients = inside;
+    clients.height = client_rows(v, inside.height);
+    inside.height -= clients.height;
+    clients.y += v->n_listed < inside.height ? v->n_listed + (v->n_listed + 1 < inside.height) : inside.height;
     k->list.plain = true;
     k->list.count = v->n_listed;
     if (current != k->current || inside.height != k->list.height || k->list.scroll > v->n_listed)
         list_show(&k->list, v->current, inside.height);
     k->current = current;
     list_draw(&k->list, f, inside, box, draw_row, NULL);
+    draw_clients(f, clients);
     if (v->unsaved)
         canvas_print(f->canvas, box, box.x + 2, box.y + box.height - 1, view_bold(ROLE_BAD), "%s", "not saved");
 }
 
 static void click(struct screen *s, void *kept, const struct hit *h) {
     (void)kept;
-    screen_hand_out(s, COMMAND_NEXT, h->number, NULL);
+    if (h->kind == HIT_ROW) clients_open(s, h->number);
+    else screen_hand_out(s, COMMAND_NEXT, h->number, NULL);
 }
 
 static void wheel(void *kept, int step) { list_move(&((struct kept *)kept)->list, step); }

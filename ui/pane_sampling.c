@@ -1,9 +1,11 @@
-// The bottom line: the sampling knobs, or for a while what just happened; at the right the keys to know.
+// The bottom line: the sampling knobs, or for a while what just happened; at the right where other programs are served,
+// and the keys to know.
 #include <stdio.h>
 #include <string.h>
 
 #include "ui/keys.h"
 #include "ui/pane.h"
+#include "ui/pane_clients.h"
 
 static const struct {
     enum ui_command_id command;
@@ -14,6 +16,7 @@ static const struct {
     {COMMAND_NEW, "new"},
     {COMMAND_QUIT, "quit"},
 };
+#define LEAST_KNOBS 20 // columns
 #define N_HINTS ((int)(sizeof hints / sizeof *hints))
 
 static int hint_width(int i) {
@@ -38,6 +41,24 @@ static int draw_hints(struct view_frame *f, struct rect line, int wanted, int le
         x += canvas_print(f->canvas, line, x, line.y, view_style(ROLE_DIM), "%s", hints[i].word) + 2;
     }
     return start;
+}
+
+// "serving 127.0.0.1:8080, 3 clients", or as much as leaves `least` columns; returns where it begins.
+static int draw_serving(struct view_frame *f, struct rect line, int least) {
+    char text[VIEW_WORDS];
+    const struct view_serving *s = f->view->serving;
+    const int clients = clients_count(f->view);
+    if (!s) return line.x + line.width;
+    int width = snprintf(text, sizeof text, "serving %.100s", s->address);
+    if (clients)
+        width += snprintf(text + width, sizeof text - (size_t)width, clients == 1 ? ", 1 client" : ", %d clients",
+                          clients);
+    if (line.width - width - 2 < least) width = (int)strlen("serving");
+    if (line.width - width - 2 < least) return line.x + line.width;
+    const struct rect place = {line.x + line.width - width - 1, line.y, width, 1};
+    canvas_text(f->canvas, place, place.x, place.y, view_style(ROLE_GOOD), text, (size_t)width);
+    frame_hit(f, place, HIT_COMMAND, COMMAND_CLIENTS);
+    return place.x - 1;
 }
 
 static int knob_width(const struct sampling *s, int knob) {
@@ -107,6 +128,7 @@ static void draw(struct view_frame *f, struct rect line, void *kept) {
     else if (f->view->sampling)
         for (int i = 0; i < KNOB_COUNT; i++) wanted += knob_width(f->view->sampling, i) + 2;
     int end = draw_hints(f, line, wanted, status.text ? 0 : 1); // a status passes
+    end = draw_serving(f, (struct rect){line.x, line.y, end - line.x, 1}, status.text ? wanted : LEAST_KNOBS);
     if (status.text) draw_status(f, (struct rect){line.x, line.y, end - line.x, 1}, status);
     else if (has_knob(f->view)) draw_knobs(f, line, end);
 }

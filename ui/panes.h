@@ -64,6 +64,7 @@ enum pane_arrangement { ARRANGE_AUTO, ARRANGE_WIDE, ARRANGE_TALL, ARRANGE_COUNT 
     X(KNOBS, knobs, "last token", COMMAND_KNOBS)                                                                       \
     X(COMPARE, compare, "side by side", COMMAND_COMPARE)                                                               \
     X(LINKS, links, "links", COMMAND_LINKS)                                                                            \
+    X(CLIENTS, clients, "clients", COMMAND_CLIENTS)                                                                    \
     X(READ, read, "", COMMAND_READ)                                                                                    \
     X(SELECT, select, "", COMMAND_COUNT)                                                                               \
     X(FOCUS, focus, "", COMMAND_FOCUS_PANE)                                                                            \
@@ -239,6 +240,23 @@ struct view_setting { // keys and helps outlive the screen; values are there whi
     const char *effect;  // when a change takes effect, e.g. "at once"
 };
 
+struct view_client { // another program whose request is being answered
+    uint64_t id;       // of the request
+    const char *name;  // as it calls itself, or its address; one line
+    const char *path;  // that it asked, e.g. "/v1/chat/completions"
+    const char *model;
+    enum request_state state; // pending, prefilling or decoding
+    int tokens;               // of its answers, so far
+    float tokens_per_second;  // 0: not known yet
+    double first_token;       // seconds that it took; 0: there is none yet
+};
+
+struct view_serving {
+    const char *address; // "127.0.0.1:8080"
+    const struct view_client *clients; // in the order in which they came
+    int n_clients, n_more;             // n_more: that are not listed
+};
+
 struct view_loading {
     const char *text; // what is being loaded, e.g. "loading TinyLlama 1.1B Q4_0"
     const char *size; // "608 MiB"
@@ -295,6 +313,7 @@ struct screen_view {
     int writing;                         // tokens that the message being written will take, about
     const struct engine_metrics *metrics; // NULL before the engine is up
     const struct view_loading *loading;   // NULL: no model is being loaded
+    const struct view_serving *serving;   // NULL: no other programs are served
     const struct view_token *token;       // NULL: the cursor is on none, see screen_token
     const struct view_node *nodes;        // all messages of the current chat, in order of their making; only while
     int n_nodes;                          // their tree is open

@@ -23,6 +23,7 @@ struct ui_command {
                       // what was typed (the dialog already happened; COMMAND_DELETE: confirmed); COMMAND_EDITOR: the
                       // key of a setting, or NULL; COMMAND_SETTINGS: "KEY VALUE"; of these two number says whether the
                       // chat's (0) or the program's (1) is meant, −1: the chat's if it has its own;
+                      // COMMAND_CLIENTS: the id of a request to cancel;
                       // COMMAND_MODEL: the name that was picked, NULL: the list was opened and is to be brought up to
                       // date. Valid until the next screen call.
     uint64_t message; // id in the view of the one that was clicked on or is selected, or to go to; 0: none

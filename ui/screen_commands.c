@@ -263,6 +263,7 @@ void screen_run(struct screen *s, enum ui_command_id id) {
     case COMMAND_GRAPHS: toggle_pane(s, PANE_GRAPHS); return;
     case COMMAND_KV_MAP: toggle_pane(s, PANE_KV_MAP); return;
     case COMMAND_LOG: toggle_pane(s, PANE_LOG_ENTRIES); return;
+    case COMMAND_CLIENTS: toggle_pane(s, PANE_CLIENTS); return;
     case COMMAND_SETTINGS: settings_open(s, ""); return;
     case COMMAND_KNOBS: toggle_pane(s, PANE_KNOBS); return;
     case COMMAND_PROMPT: toggle_pane(s, PANE_PROMPT); return;

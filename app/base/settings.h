@@ -64,6 +64,7 @@ enum setting_place {
     OF_TALK = IN_TALK | OF_CONVERSATION,
     IN_COMPUTE = IN_TALK | IN_SERVE | IN_BENCH,
     IN_LOADING = IN_COMPUTE | ON_LOADING,
+    IN_SERVING = IN_SERVE | IN_CHAT | IN_FILE,
 };
 
 // X(field, C type, long option and configuration key, short option, kind, argument, low, high, places, help)
@@ -166,13 +167,15 @@ enum setting_place {
       "compare with an earlier run, in a FILE from --save or --json")                                                  \
     X(save, char *, "save", 0, SETTING_TEXT, "FILE", 0, 0, IN_BENCH, "also write the results to FILE, as JSON")        \
     X(note, char *, "note", 0, SETTING_TEXT, "TEXT", 0, 0, IN_BENCH, "text to store with the results")                 \
-    X(host, char *, "host", 0, SETTING_TEXT, "ADDRESS", 0, 0, IN_SERVE, "address to listen on (default: 127.0.0.1)")   \
-    X(port, int, "port", 'p', SETTING_INT, "N", 0, 65535, IN_SERVE, "port to listen on; 0: any that is free")          \
-    X(api_keys, char *, "api-keys", 0, SETTING_TEXT, "FILE", 0, 0, IN_SERVE,                                           \
+    X(serve, bool, "serve", 0, SETTING_FLAG, NULL, 0, 0, IN_CHAT | IN_FILE,                                            \
+      "serve other programs while chatting, as `confab serve` does")                                                   \
+    X(host, char *, "host", 0, SETTING_TEXT, "ADDRESS", 0, 0, IN_SERVING, "address to listen on (default: 127.0.0.1)") \
+    X(port, int, "port", 'p', SETTING_INT, "N", 0, 65535, IN_SERVING, "port to listen on; 0: any that is free")        \
+    X(api_keys, char *, "api-keys", 0, SETTING_TEXT, "FILE", 0, 0, IN_SERVING,                                         \
       "ask for one of the keys in FILE, one on each line, readable by you alone")                                      \
-    X(allow_hosts, struct text_list, "allow-host", 0, SETTING_TEXTS, "NAME", 0, 0, IN_SERVE,                           \
+    X(allow_hosts, struct text_list, "allow-host", 0, SETTING_TEXTS, "NAME", 0, 0, IN_SERVING,                         \
       "serve requests to NAME, too: another name of this machine (repeatable)")                                        \
-    X(allow_origins, struct text_list, "allow-origin", 0, SETTING_TEXTS, "ORIGIN", 0, 0, IN_SERVE,                     \
+    X(allow_origins, struct text_list, "allow-origin", 0, SETTING_TEXTS, "ORIGIN", 0, 0, IN_SERVING,                   \
       "serve pages from ORIGIN, such as http://localhost:3000, or * (repeatable)")                                     \
     X(force, bool, "force", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE | IN_EXPORT, "overwrite the file if it exists")   \
     X(output, char *, "output", 'o', SETTING_TEXT, "PATH", 0, 0, IN_EXPORT,                                            \

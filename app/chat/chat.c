@@ -339,6 +339,14 @@ static void host_turn(void *context, bool ready) {
     chat_model_events(context);
 }
 
+static int serve_wait(void *context) { return chat_serve_fd(context); }
+
+static void serve_turn(void *context, bool ready) {
+    if (!ready || !chat_serve_turn(context)) return;
+    chat_limits_yield(context);
+    engine_moved(context);
+}
+
 static int editor_wait(void *context) { return chat_editor_fd(context); }
 
 static void editor_turn(void *context, bool ready) {
@@ -412,6 +420,7 @@ static bool open_session(struct chat *c, struct status *st) {
     const struct loop_source before[] = {{resize_wait, POLLIN, NULL, resize_turn, c},
                                          {output_wait, POLLOUT, NULL, output_turn, c},
                                          {host_wait, POLLIN, NULL, host_turn, c},
+                                         {serve_wait, POLLIN, NULL, serve_turn, c},
                                          {input_wait, POLLIN, input_due, input_turn, c},
                                          {editor_wait, POLLIN, NULL, editor_turn, c},
                                          {attach_wait, POLLIN, NULL, attach_turn, c},
@@ -474,6 +483,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
     if (keys.code) chat_complain(c, "%s", keys.text);
     chat_limits_open(c);
     chat_select(c, session_chat(c->session, 0));
+    chat_serve_open(c);
     chat_model_open(c);
     resize_watch();
     end_watch();
@@ -483,6 +493,7 @@ struct chat *chat_open(const struct chat_params *p, struct status *st) {
 
 // The terminal is the person's again while the disk is waited for.
 bool chat_close(struct chat *c, struct status *st) {
+    chat_serve_stop(c);
     chat_draft_take(c);
     chat_editor_close(c);
     chat_attach_close(c);
@@ -494,6 +505,7 @@ bool chat_close(struct chat *c, struct status *st) {
     resize_unwatch();
     screen_close(c->screen);
     c->screen = NULL; // what the worker still does finds none to ask on
+    chat_serve_close(c);
     bool saved = session_close(c->session, st);
     chat_free(c);
     return saved;

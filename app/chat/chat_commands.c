@@ -464,6 +464,8 @@ void chat_command(struct chat *c, const struct ui_command *command) {
         [COMMAND_KNOB_RESET] = command_knob_reset,
         [COMMAND_KNOB_RESET_ALL] = command_knob_reset_all,
         [COMMAND_REASONING] = command_reasoning,
+        [COMMAND_SERVE] = chat_serve,
+        [COMMAND_CLIENTS] = chat_serve_cancel,
         [COMMAND_MODEL] = command_model,
         [COMMAND_MODEL_STOP] = command_model_stop,
         [COMMAND_RELOAD] = chat_model_reload,

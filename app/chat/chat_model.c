@@ -104,6 +104,7 @@ static void take_model(struct chat *c) {
     session_begin_with_defaults(c->session); // chats that have begun keep their knobs
     list_take(c);
     if (c->client) engine_focus(c->client, c->current->conversation.id);
+    chat_serve_lend(c);
 }
 
 // Requests wait for the model that is being loaded.
@@ -120,6 +121,7 @@ static const char *stopped_text(const struct chat *c, char text[64]) {
 static void release(void *context) {
     struct chat *c = context;
     char text[64];
+    chat_serve_withdraw(c);
     c->models->stopped = session_abandon(c->session, "stopped for another model");
     chat_timeline_release(c);
     c->client = NULL;

@@ -149,6 +149,7 @@ static bool set_program(struct chat *c, int id, const char *text, struct status 
     }
     session_begin_with_defaults(c->session);
     chat_save_setting(c, id);
+    chat_serve_set(c, id);
     return true;
 }
 

@@ -3,7 +3,8 @@
 // chat_fan_out.c (several answers at once), chat_draft.c (what a person writes), chat_editor.c (and writes elsewhere),
 // chat_attach.c (or has in a file), chat_model.c (the model that answers and those to choose from), chat_limits.c (what
 // the machine can do), chat_context.c (what the model is asked with), chat_tokens.c (tokens of answers),
-// chat_prompt.c (the same token by token), chat_timeline.c (figures over time) and chat_view.c (what the screen shows).
+// chat_prompt.c (the same token by token), chat_timeline.c (figures over time), chat_serve.c (other programs that are
+// served) and chat_view.c (what the screen shows).
 // Nobody else includes this.
 #ifndef CONFAB_APP_CHAT_STATE_H
 #define CONFAB_APP_CHAT_STATE_H
@@ -84,6 +85,7 @@ struct chat {
     struct chat_attach *attach; // NULL: nothing can be attached
     struct chat_prompt *prompt; // as the screen is shown it; NULL: not yet
     struct chat_settings *settings; // as the screen is shown them; NULL: not yet
+    struct chat_serve *serve;
 };
 
 // chat.c
@@ -208,6 +210,20 @@ void chat_model_events(struct chat *c);                   // of the host
 void chat_model_choose(struct chat *c, const char *word); // NULL or "": brings the list up to date
 void chat_model_stop(struct chat *c);
 void chat_model_show(struct chat *c, struct screen_view *view);
+
+// chat_serve.c
+void chat_serve_open(struct chat *c); // begins where the settings say so
+void chat_serve_stop(struct chat *c);
+void chat_serve_close(struct chat *c); // waits for the end
+void chat_serve(struct chat *c, const struct ui_command *command); // begins or stops
+void chat_serve_cancel(struct chat *c, const struct ui_command *command); // command->text: the id of a request
+void chat_serve_set(struct chat *c, int id);   // this setting has changed
+void chat_serve_lend(struct chat *c);          // the engine that there is now
+void chat_serve_withdraw(struct chat *c);      // before it is closed
+int chat_serve_fd(const struct chat *c);       // −1: nothing to wait for
+bool chat_serve_turn(struct chat *c);          // whether there is news of clients
+bool chat_serve_busy(const struct chat *c);    // requests are being answered
+void chat_serve_show(struct chat *c, struct screen_view *view);
 
 // chat_limits.c
 void chat_limits_open(struct chat *c);

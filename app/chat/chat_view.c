@@ -344,6 +344,7 @@ void chat_show(struct chat *c) {
     chat_token_show(c, &view);
     chat_model_show(c, &view);
     chat_settings_show(c, &view);
+    chat_serve_show(c, &view);
     chat_prompt_show(c, &view);
     chat_limits_show(c, f, &c->time);
     screen_draw(c->screen, &view);

@@ -79,6 +79,8 @@ static struct model_host *host_start(const struct settings *s, struct status *st
 int command_chat(const struct settings *given, int n_arguments, char **arguments) {
     (void)n_arguments, (void)arguments;
     struct status st = {0};
+    if (plain_wanted(given) && given->serve)
+        fprintf(stderr, "confab: warning: the chat in lines does not serve other programs (see `confab serve`)\n");
     if (plain_wanted(given)) return plain_run(given, &st) ? EXIT_DONE : command_fail(&st);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         status_fail(&st, STATUS_USAGE, "the chat screen needs a terminal (see `confab run --help` for scripts)");

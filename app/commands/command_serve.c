@@ -25,15 +25,11 @@ static void serve(void) {
     sigaction(SIGTERM, &before[1], NULL);
 }
 
-static bool is_this_machine(const char *host) {
-    return !host || !strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "::1");
-}
-
 static void announce(const struct settings *s, const char *name) {
-    const char *address = s->host ? s->host : "127.0.0.1", *bracket = strchr(address, ':') ? "[" : "";
-    if (!is_this_machine(s->host) && !s->api_keys)
-        fprintf(stderr, "confab: warning: whoever reaches %s may use this server (see --api-keys)\n", address);
-    printf("%s: http://%s%s%s:%d/v1\n", name, bracket, address, *bracket ? "]" : "", server_port(server));
+    char *address = server_address(s, server_port(server)), *warning = server_warning(s);
+    if (warning) fprintf(stderr, "confab: warning: %s\n", warning);
+    printf("%s: http://%s/v1\n", name, address);
+    free(address), free(warning);
     fflush(stdout);
 }
 

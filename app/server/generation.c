@@ -110,7 +110,7 @@ static void take_text(struct generation *g, const struct engine_event *e) {
     struct generated *answer = &g->answers[e->answer];
     if (e->token >= 0) figures_token(&g->model->figures, g->submitted, answer->last, e->at);
     if (e->token >= 0) answer->last = e->at;
-    if (!g->first) g->first = e->at;
+    if (!g->first) g->first = e->at, g->state = REQUEST_DECODING;
     if (e->token >= 0) answer->n_tokens++, answer->n_thinking += e->channel == CHANNEL_THINKING;
     if (!g->exchange) return;
     const bool listed = g->logprobs && e->token >= 0 && e->channel == CHANNEL_ANSWER;
@@ -168,17 +168,28 @@ void generation_take(struct server *s, const struct server_model *m, const struc
     while (g && (g->model != m || g->request != e->request)) g = g->next;
     if (!g || g->answers[e->answer].ended) return;
     if (e->kind == EVENT_STATE) g->n_prompt = e->n_prompt, g->n_reused = e->n_reused;
+    if (e->kind == EVENT_STATE && !g->first && e->state < REQUEST_FINISHED) g->state = e->state;
     if (e->kind == EVENT_TEXT) take_text(g, e);
     else if (e->kind == EVENT_STATE && e->state >= REQUEST_FINISHED) take_end(g, e);
 }
 
-void generations_stop(struct server *s, const struct server_model *m, const char *why) {
+struct generation *generation_of(const struct server *s, const struct exchange *x) {
+    struct generation *g = s->generations;
+    while (g && g->exchange != x) g = g->next;
+    return g;
+}
+
+void generation_cancel(struct generation *g, const char *why) {
     struct engine_event e = {.state = REQUEST_CANCELLED, .reason = FINISH_CANCELLED, .at = clock_ns()};
     e.size = (size_t)snprintf(e.text, sizeof e.text, "%s", why);
+    if (g->exchange) reply_failed(g, &e);
+}
+
+void generations_stop(struct server *s, const struct server_model *m, const char *why) {
     for (struct generation *g = s->generations, *next; g; g = next) {
         next = g->next;
         if (m && g->model != m) continue;
-        if (g->exchange) reply_failed(g, &e);
+        generation_cancel(g, why);
         generation_free(g);
     }
 }

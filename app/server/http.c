@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,7 @@ struct http {
     int listen_fd, fd;
     struct peer *peers;
     size_t body_bytes; // of all requests
+    uint64_t exchanges;
 };
 
 struct peer { // a connection
@@ -167,9 +169,22 @@ const char *http_header(const struct exchange *x, const char *name) {
 
 int http_header_count(const struct exchange *x, const char *name) { return find_header(x, name).count; }
 
+void http_address(const struct exchange *x, char out[HTTP_ADDRESS]) {
+    struct MHD_Connection *c = x->state->peer->connection;
+    const struct sockaddr *a = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    const socklen_t size = a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    if (getnameinfo(a, size, out, HTTP_ADDRESS, NULL, 0, NI_NUMERICHOST)) *out = 0;
+}
+
+void http_each(const struct http *h, void (*visit)(void *context, struct exchange *x), void *context) {
+    for (const struct peer *p = h->peers; p; p = p->next)
+        if (p->state && p->state->exchange.owner) visit(context, &p->state->exchange);
+}
+
 static enum MHD_Result begin_request(struct peer *p, const char *path, const char *method, void **state) {
     struct http_state *s = xcalloc(1, sizeof *s);
     *s = (struct http_state){.peer = p, .exchange = {.method = method, .path = path, .body = "", .state = s}};
+    s->exchange.number = ++p->http->exchanges;
     *state = p->state = s;
     p->http->params.admit(p->http->params.context, &s->exchange);
     if (!s->response) return MHD_YES;

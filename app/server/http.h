@@ -22,6 +22,7 @@
 #define HTTP_SECONDS      30 // until a request is complete, and between two reads of a reply
 
 struct exchange {
+    uint64_t number;           // of those that there were, from 1 on
     const char *method, *path; // of the request, without its query
     const char *body;          // NUL-terminated
     size_t size;
@@ -52,6 +53,10 @@ void http_turn(struct http *h);
 // The value of a header of the request; NULL: it has none, or several.
 const char *http_header(const struct exchange *x, const char *name);
 int http_header_count(const struct exchange *x, const char *name);
+#define HTTP_ADDRESS 48
+void http_address(const struct exchange *x, char out[HTTP_ADDRESS]); // the client's, without its port
+// Calls `visit` with every exchange that somebody replies to later; it must not reply.
+void http_each(const struct http *h, void (*visit)(void *context, struct exchange *x), void *context);
 
 // A whole reply, copied.
 void http_reply(struct exchange *x, int status, const char *type, const char *body, size_t size);

@@ -122,6 +122,8 @@ static void add_sources(struct server *s) {
 
 void server_turn(struct server *s, int timeout_ms) { loop_turn(s->loop, timeout_ms); }
 
+void server_add(struct server *s, const struct loop_source *source) { loop_add(s->loop, source); }
+
 void server_run(struct server *s) {
     while (!s->stopped) loop_turn(s->loop, -1);
 }
@@ -132,11 +134,26 @@ void server_stop(struct server *s) {
     (void)ignored;
 }
 
+// ---- where it is ----
+
+static const char *host_of(const struct settings *s) { return s->host ? s->host : "127.0.0.1"; }
+
+char *server_address(const struct settings *s, int port) {
+    const bool bracket = strchr(host_of(s), ':');
+    return xasprintf("%s%s%s:%d", bracket ? "[" : "", host_of(s), bracket ? "]" : "", port);
+}
+
+char *server_warning(const struct settings *s) {
+    const char *host = host_of(s);
+    const bool here = !strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "::1");
+    return here || s->api_keys ? NULL : xasprintf("whoever reaches %s may use this server (see --api-keys)", host);
+}
+
 // ---- opening and closing ----
 
 static bool open_parts(struct server *s, struct status *st) {
     const struct settings *set = s->params.settings;
-    const char *host = set->host ? set->host : "127.0.0.1";
+    const char *host = host_of(set);
     s->guard = (struct guard){.hosts = &set->allow_hosts,
                               .origins = &set->allow_origins,
                               .host = host,

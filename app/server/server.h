@@ -8,6 +8,7 @@
 
 #include "app/base/settings.h"
 #include "app/models/model.h"
+#include "app/session/loop.h"
 
 struct server_params {
     const struct settings *settings; // borrowed, and unchanged until it is closed
@@ -24,6 +25,12 @@ void server_close(struct server *s); // what is being answered is cut off
 int server_port(const struct server *s);
 void server_run(struct server *s);                  // until it is stopped
 void server_turn(struct server *s, int timeout_ms); // waits for something to do, and does it
+void server_add(struct server *s, const struct loop_source *source); // copied; served last in each turn
 void server_stop(struct server *s);                 // from any thread, and from signal handlers
+
+// "127.0.0.1:8080": where the settings have it listen, at this port. The caller frees.
+char *server_address(const struct settings *s, int port);
+// Why that may be unwise; NULL: nothing. The caller frees.
+char *server_warning(const struct settings *s);
 
 #endif

@@ -145,6 +145,7 @@ struct generation {
     const struct reply_form *form;
     struct server_model *model;
     uint64_t request;
+    enum request_state state;
     int64_t created;                  // seconds since 1970
     uint64_t submitted, first, ended; // clock_ns; first: text; 0: not yet
     uint64_t heard;                   // likewise, when the client last heard something, or asked
@@ -186,6 +187,8 @@ uint64_t generations_due(const struct server *s); // clock_ns; 0: nobody waits
 void generations_ping(struct server *s);
 // Those of a model, or of all if it is NULL, and tells their clients.
 void generations_stop(struct server *s, const struct server_model *m, const char *why);
+struct generation *generation_of(const struct server *s, const struct exchange *x); // NULL: it has none
+void generation_cancel(struct generation *g, const char *why);                      // and tells its client
 
 // ---- reply.c ----
 

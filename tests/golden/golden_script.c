@@ -19,6 +19,7 @@
 #include "tests/golden/golden_display.h"
 #include "tests/golden/golden_home.h"
 #include "tests/golden/script_engine.h"
+#include "tests/golden/script_server.h"
 #include "tests/golden/xterm_keys.h"
 #include "ui/terminal.h"
 
@@ -419,6 +420,44 @@ static void do_log(struct script *s) {
 
 static void do_tick(struct script *s) { script_pass(s, word_int(s, 1)); }
 
+// ---- what the server does ----
+
+static void do_client(struct script *s) {
+    const int state = find_state(s->words[5]);
+    struct server_client c = {.number = (uint64_t)word_int(s, 1), .n_tokens = word_int(s, 6)};
+    if (state < 0) script_fail(s, "no such state: %s", s->words[5]);
+    snprintf(c.name, sizeof c.name, "%s", s->words[2]);
+    snprintf(c.path, sizeof c.path, "%s", s->words[3]);
+    snprintf(c.model, sizeof c.model, "%s", s->words[4]);
+    c.state = (enum request_state)state;
+    if (s->count > 7) c.tokens_per_second = (float)atof(s->words[7]);
+    if (s->count > 8) c.first_token = (float)atof(s->words[8]);
+    if (!script_server_client(&c)) script_fail(s, "too many clients");
+    script_settle(s);
+}
+
+static void do_gone(struct script *s) {
+    if (!script_server_gone((uint64_t)word_int(s, 1))) script_fail(s, "there is no client %s", s->words[1]);
+    script_settle(s);
+}
+
+static void do_unlisted(struct script *s) {
+    script_server_unlisted(word_int(s, 1));
+    script_settle(s);
+}
+
+static void do_taken(struct script *s) { script_server_refuse(s->words[1]); }
+
+static void do_stopped(struct script *s) {
+    if (!script_server_stopped()) script_fail(s, "the server was not told to stop");
+    script_settle(s);
+}
+
+static void do_cancelled(struct script *s) {
+    const uint64_t latest = script_server_cancelled();
+    if (latest != (uint64_t)word_int(s, 1)) script_fail(s, "the latest that was cancelled is %d", (int)latest);
+}
+
 // ---- what must be so ----
 
 static void compare_screens(struct script *s, const char *path, const char *want, const char *got) {
@@ -679,6 +718,12 @@ static const struct {
     {"pages", 2, false, do_pages},
     {"page", 5, false, do_page},
     {"log", 3, false, do_log},
+    {"client", 5, false, do_client},
+    {"gone", 1, false, do_gone},
+    {"unlisted", 1, false, do_unlisted},
+    {"taken", 1, true, do_taken},
+    {"stopped", 0, false, do_stopped},
+    {"cancelled", 1, false, do_cancelled},
     {"tick", 1, false, do_tick},
     {"screen", 1, false, do_screen},
     {"sees", 1, false, do_sees},

@@ -22,6 +22,7 @@
 #include "tests/golden/random_checks.h"
 #include "tests/golden/random_person.h"
 #include "tests/golden/script_engine.h"
+#include "tests/golden/script_server.h"
 #include "ui/screen_state.h"
 
 enum {
@@ -230,6 +231,23 @@ static void engine_acts(struct run *r) {
     }
 }
 
+// Programs come, are answered and go, where they are served.
+static void server_acts(struct run *r) {
+    static const char *const names[] = {"curl", "OpenAI", "\xe2\x90\x9b[31m\xe6\xbc\xa2\xe5\xad\x97", "", "127.0.0.1"};
+    const uint64_t number = 1 + random_below(&r->random, 2 * SNAPSHOT_CLIENTS);
+    struct server_client c = {.number = number,
+                              .path = "/v1/chat/completions",
+                              .state = (enum request_state)random_below(&r->random, REQUEST_DECODING + 1),
+                              .n_tokens = random_between(&r->random, 0, 3000),
+                              .tokens_per_second = (float)random_between(&r->random, 0, 200)};
+    snprintf(c.name, sizeof c.name, "%s", names[random_below(&r->random, 5)]);
+    if (random_below(&r->random, 3)) snprintf(c.model, sizeof c.model, "small");
+    if (random_below(&r->random, 3)) script_server_client(&c);
+    else script_server_gone(number);
+    if (!random_below(&r->random, 20)) script_server_unlisted(random_between(&r->random, 0, 500));
+    script_server_stopped();
+}
+
 // ---- what the person does ----
 
 static void act(struct run *r, const struct random_act *a) {
@@ -308,6 +326,7 @@ static void run(int keys, uint64_t seed) {
         if (!r.chat) sit_down(&r);
         next_key(&r);
         if (r.chat && random_below(&r.random, 2)) engine_acts(&r);
+        if (r.chat && !random_below(&r.random, 4)) server_acts(&r);
     }
     if (r.chat) get_up(&r);
     golden_display_close(&r.display);

@@ -40,8 +40,8 @@ BEGIN {
     allow["app/models"] = public " app/base app/guide"
     allow["app/bench"] = public " app/base app/models"
     allow["app/server"] = public " app/base app/session app/models"
-    allow["app/chat"] = public " app/base app/bench app/guide app/models app/session ui"
-    allow["app/commands"] = allow["app/chat"] " app/chat app/server"
+    allow["app/chat"] = public " app/base app/bench app/guide app/models app/server app/session ui"
+    allow["app/commands"] = allow["app/chat"] " app/chat"
     allow["app"] = "app/commands"
     allow["ui/draft.h"] = ""
 }
