@@ -1,6 +1,7 @@
 // `confab help`: lists the commands, or the options of one; with --json prints the program's tables, for other tools.
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "app/commands/man.h"
 #include "app/commands/options.h"
@@ -11,9 +12,13 @@
 
 static json_t *setting_json(const struct setting_info *info) {
     char letter[2] = {info->letter, 0};
-    return json_pack("{s:s, s:s*, s:s, s:s*, s:s}", "name", info->key, "old_name",
-                     setting_old_key((int)(info - setting_table)), "letter", letter, "argument", info->argument, "help",
-                     info->help);
+    const int id = (int)(info - setting_table);
+    char *initial = setting_default_text(id);
+    json_t *row =
+        json_pack("{s:s, s:s*, s:s, s:s*, s:s*, s:s}", "name", info->key, "old_name", setting_old_key(id), "letter",
+                  letter, "argument", info->argument, "default", *initial ? initial : NULL, "help", info->help);
+    free(initial);
+    return row;
 }
 
 static json_t *settings_json(unsigned place) {
@@ -35,10 +40,9 @@ static json_t *commands_json(void) {
 static json_t *keys_json(void) {
     json_t *list = json_array();
     for (int i = 0; i < COMMAND_COUNT; i++)
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s*, s:s, s:s, s:s}", "name", ui_commands[i].name, "old_name",
-                                        ui_command_old_name((enum ui_command_id)i), "key", ui_commands[i].key, "group",
-                                        ui_commands[i].group, "help", ui_commands[i].help));
+        json_array_append_new(list, json_pack("{s:s, s:s*, s:s, s:s, s:s}", "name", ui_commands[i].name, "old_name",
+                                              ui_command_old_name((enum ui_command_id)i), "key", ui_commands[i].key,
+                                              "group", ui_commands[i].group, "help", ui_commands[i].help));
     return list;
 }
 
@@ -50,11 +54,10 @@ static json_t *knobs_json(void) {
     json_t *list = json_array();
     for (int i = 0; i < KNOB_COUNT; i++) {
         const struct sampling_knob *k = &sampling_knobs[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:s}", "name", k->key, "label",
-                                              k->label, "whole", k->kind != SAMPLING_FLOAT, "low",
-                                              knob_number(k, k->low), "high", knob_number(k, k->high), "step",
-                                              knob_number(k, k->step), "default", knob_number(k, k->initial), "help",
-                                              k->help));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:s}", "name", k->key, "label", k->label, "whole",
+                            k->kind != SAMPLING_FLOAT, "low", knob_number(k, k->low), "high", knob_number(k, k->high),
+                            "step", knob_number(k, k->step), "default", knob_number(k, k->initial), "help", k->help));
     }
     return list;
 }
@@ -78,11 +81,19 @@ static json_t *questions_json(void) {
     return list;
 }
 
+static json_t *lacks_json(void) {
+    json_t *list = json_array();
+    for (int i = 0; i < n_guide_lacks; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", guide_lacks[i].name, "says",
+                                              guide_lacks[i].says, "names", guide_lacks[i].names));
+    return list;
+}
+
 static void help_json(void) {
-    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o}", "version", CONFAB_VERSION, "commands",
-                               commands_json(), "settings", settings_json(IN_FILE), "keys", keys_json(), "knobs",
-                               knobs_json(), "states", states_json(), "themes", themes_json(), "default_theme",
-                               THEME_DEFAULT, "questions", questions_json());
+    json_t *object = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "version", CONFAB_VERSION,
+                               "commands", commands_json(), "settings", settings_json(IN_FILE), "keys", keys_json(),
+                               "knobs", knobs_json(), "states", states_json(), "themes", themes_json(), "default_theme",
+                               THEME_DEFAULT, "questions", questions_json(), "lacks", lacks_json());
     json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(object);

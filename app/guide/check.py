@@ -5,8 +5,11 @@ with its default sampling. An answer is right when it says all that its fact ask
 nothing it must not say (`~`), or what another fact asks for whose answer would do as well (`&`); of a list of answers, which the guide
 gives when it is unsure, one has to be right. It is true when each of
 its sentences stands in the corpus, where all of them are true; sentences that are true only as an answer to their own
-question ("It was Ctrl+P.", "No, …") count only there. Some questions are asked once more, later in a chat, and some are what
-no wording foresees: other languages, pasted pages, code. Those that the program itself suggests should get no list.
+question ("It was Ctrl+P.", "No, …") count only there. It invents when it names a key, an option, a setting, a command or a
+type that the program does not have. Some questions are asked once more: later in a chat, in capitals, and with one pair of
+letters swapped ("plain" are the same ones as they stand). "second turns" follow an answer. "strange" is what no wording
+foresees: other languages, pasted pages, code; "little" is one sign, a digit, a letter or a word that other programs obey.
+Those that the program itself suggests should get no list. At the end stands what was aimed at, and whether it is reached.
 """
 import argparse
 import concurrent.futures
@@ -45,24 +48,15 @@ def known_sentences(facts):
     return {s for fact in facts.values() for s in sentences(fact.said) if not re.match(r"(It was|Yes|No)\b", s)}
 
 
-def is_clean(fact, answer):
-    return not any(word.lower() in answer.lower() for word in fact.must_not)
-
-
-def is_right(fact, answer):
-    """Says all that was asked for and nothing that it must not."""
-    return is_clean(fact, answer) and all(any(word.lower() in answer.lower() for word in choice) for choice in fact.must)
-
-
 def is_true(fact, said, known):
     """Says nothing false."""
     answers, own = answers_in(said), set(sentences(fact.said))
-    return bool(said) and (len(answers) > 1 or is_clean(fact, said)) and all(s in own or s in known for answer in answers for s in sentences(answer))
+    return bool(said) and (len(answers) > 1 or corpus.is_clean(fact, said)) and all(s in own or s in known for answer in answers for s in sentences(answer))
 
 
 class Score:
     """What a share of the answers is like, by COLUMNS."""
-    COLUMNS = ("right", "by its own fact", "true", "lists")
+    COLUMNS = ("right", "by its own fact", "true", "lists", "invents")
 
     def __init__(self):
         self.count, self.sums = 0, [0] * len(self.COLUMNS)
@@ -71,8 +65,23 @@ class Score:
         self.count += 1
         self.sums = [n + mark for n, mark in zip(self.sums, marks)]
 
+    def share(self, column):
+        return 100 * self.sums[self.COLUMNS.index(column)] / max(1, self.count)
+
     def __str__(self):
-        return "%d: " % self.count + ", ".join("%.1f %% %s" % (100 * n / max(1, self.count), name) for n, name in zip(self.sums, self.COLUMNS))
+        return "%d: " % self.count + ", ".join("%.1f %% %s" % (self.share(name), name) for name in self.COLUMNS)
+
+
+def aims(groups):
+    """[(what is aimed at, what it is, whether that is enough)]"""
+    right = {name: score.share("right") for name, score in groups.items()}
+    rows = [("questions right, at least 92 %", right["questions"], right["questions"] >= 92),
+            ("questions true, at least 97 %", groups["questions"].share("true"), groups["questions"].share("true") >= 97),
+            ("second turns right, at least 85 %", right["second turns"], right["second turns"] >= 85)]
+    for name in ("capitals", "swapped"):
+        rows.append(("%s right, within 3 points of plain (%.1f %%)" % (name, right["plain"]), right[name], right[name] >= right["plain"] - 3))
+    most = max(score.share("invents") for score in groups.values())
+    return rows + [("little answered kindly, all", right["little"], right["little"] == 100), ("answers that invent names, none", most, most == 0)]
 
 
 def main():
@@ -86,24 +95,30 @@ def main():
     maker = corpus.Maker(1)
     facts = maker.facts
     held_out = corpus.held_out_questions()[::o.every]
-    cases = [(("follow-ups" if case[1] else "questions", "all"), case) for case in held_out]
+    cases = [(("second turns" if case[1] else "questions", "all"), case) for case in held_out]
     cases += [(("later",), case) for case in corpus.asked_later(held_out)]
+    again = [case for case in held_out if not case[1]][::corpus.LATER]
+    for name, change in (("plain", str), ("capitals", str.upper), ("swapped", lambda text: corpus.swapped(text, maker.rng))):
+        cases += [((name,), (meant, chat, change(question))) for meant, chat, question in again]
+    cases += [(("little",), case) for case in corpus.little_questions(facts)]
     cases += [(("strange",), (meant, [], question)) for meant, question in corpus.strange_questions(facts, corpus.held_out)]
     cases += [(("suggested",), case) for case in corpus.suggested_questions(maker, N_AFTER)]
-    known = known_sentences(facts)
-    groups = {name: Score() for name in ("questions", "follow-ups", "all", "later", "strange", "suggested")}
+    known, there = known_sentences(facts), corpus.Names(corpus.tables())
+    groups = {name: Score() for name in ("questions", "second turns", "all", "later", "plain", "capitals", "swapped", "little", "strange", "suggested")}
     with tempfile.TemporaryDirectory() as home, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = pool.map(lambda case: ask(o.model, case[1][1], case[1][2], temperature, home), cases)
         for (names, (meant, chat, question)), said in zip(cases, answers):
-            right = [any(is_right(fact, answer) for answer in answers_in(said)) for fact in meant]
+            right = [any(corpus.is_right(fact, answer) for answer in answers_in(said)) for fact in meant]
             true = any(is_true(fact, said, known) for fact in meant)
             for name in names:
-                groups[name].add((any(right), right[0], true, said.startswith(corpus.LEAD)))
+                groups[name].add((any(right), right[0], true, said.startswith(corpus.LEAD), bool(there.strange(said))))
             if o.show and not any(right):
                 print("[%s] %s\n    %s" % (meant[0].name, " / ".join([q for q, _ in chat] + [question]), said.replace("\n", "\n    ")), flush=True)
     print("held out, at temperature %s" % o.temperature)
     for name, score in groups.items():
-        print("%-10s %s" % (name, score))
+        print("%-12s %s" % (name, score))
+    for aim, value, reached in aims(groups):
+        print("%s: %.1f %%, %s" % (aim, value, "reached" if reached else "missed"))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,11 @@ A fact may be opened again: most wordings stand in wordings/, in the file of the
 answer to follow-ups only. The follow-ups of the fact `*` may come after any answer. strange.txt has, under the facts that
 answer it, lines of what no wording foresees, such as other languages and pasted pages, and, after `? `, what shall be done
 with them. Placeholders are filled from the tables of the program: {key:stop} {help:stop} {default:temp} {low:temp}
-{high:temp} {step:temp} {label:temp} {theme:default} {themes} {states}. In answers those of SLOT_NAME become slots, control
-tokens such as <|key:stop|> that the program fills in when it opens the guide, so that keys and defaults cannot drift.
+{high:temp} {step:temp} {label:temp} {theme:default} {themes} {states}, defaults of settings too: {default:kv-disk}. A command
+without a key is written as it is typed: {key:private} is /private. What confab lacks is in a table of the program (guide.h):
+{lack:media} is what it says of that, and once the row is gone the program fills in that it came later. In answers those of
+SLOT_NAME become slots, control tokens such as <|key:stop|> that the program fills in when it opens the guide, so that keys,
+defaults and what is lacking cannot drift.
 """
 import glob
 import hashlib
@@ -34,8 +37,23 @@ PROGRAM = os.environ.get("CONFAB", os.path.join(ROOT, "confab"))
 MODIFIERS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
 AGAIN = ["(which|what) key was (that|it) (again|)?", "sorry, which key (again|)?", "what was the key (again|)?", "I forgot the key already", "say the key again",
          "the key again, please", "can you repeat the key?", "which one (was it|)?", "what did I have to press?", "just the key, please", "only the key?"]
-OTHER_KEYS = {"Ctrl+C", "Ctrl+Shift+V"}  # of the terminal and of the line editor
-NO_KEY = "no key"
+ABOUT_KEY = [  # how people ask what a key does
+    "what does %s do?", "what is %s for?", "%s?", "what happens (when|if) I press %s?", "(I pressed|I hit) %s, what (happened|was that)?", "%s does what?",
+    "tell me about %s", "(explain|meaning of) %s", "what can I do with %s?", "is %s used for (anything|something)?", "the key %s", "%s key",
+    "what's %s?", "whats %s do", "what does the key %s do in confab?", "which command (is on|lies on|belongs to) %s?", "what is %s bound to?",
+    "what's bound to %s?", "does %s (do|mean) anything (here|)?", "what is the (function|purpose|use) of %s?", "what is the point of %s?",
+    "I (accidentally|by mistake) pressed %s", "I pressed %s by accident(, what did it do|)?", "oops, I pressed %s", "what did %s just do?",
+    "%s was pressed, what now?", "what would %s do?", "what will %s do if I press it?", "should I press %s?", "when do I (need|use) %s?",
+    "why would I press %s?", "how do I use %s?", "what do I get by pressing %s?", "(help says|the help lists|there is) %s, what is (it|that)?",
+    "at the bottom it says %s, what is that?", "what does pressing %s (do|change)?", "what is the command of %s (called|)?",
+    "the (command|action) behind %s", "%s shortcut", "what does the (shortcut|hotkey) %s do?", "describe %s", "%s, what for?", "and %s?",
+    "what is behind %s?", "%s does nothing, what should it do?", "nothing happens with %s, what is it for?", "is it safe to press %s?",
+    "will %s (break|delete|lose) (something|anything)?"]
+OTHER_KEYS = {"Ctrl+C", "Ctrl+Shift+V", "Alt+X"}  # of the terminal and of the line editor; an example
+OTHER_OPTIONS = {"help", "version", "summary"}  # of every command; of vulkaninfo
+OTHER_SETTINGS = {"name", "accent"}  # that stand for any setting or role of a theme
+OTHER_TYPED = {"chats", "open", "again", "metrics", "health", "props", "tokenize", "detokenize"}  # in the chat without a screen; paths of the server
+OTHER_TYPES = {"IQ1", "IQ2", "IQ3", "IQ4", "NVFP4", "TQ1_0", "TQ2_0"}  # that are only read
 LONG_NAMES = {"temp": "temperature", "repeat": "repeat penalty", "presence": "presence penalty", "frequency": "frequency penalty", "window": "penalty window"}
 VARIED = 0.5    # share of the questions of chats that are not asked as they stand
 HOLD_OUT = 10   # one wording in this many is never trained on
@@ -43,11 +61,14 @@ SET_ASIDE = 40  # from one in this many the guide only learns when to be unsure
 LATER = 10      # of so many held-out questions one is asked later in a chat too
 STRANGE = {"languages": (45, 8, 500), "code-refusal": (20, 40, 2500), "task-refusal": (25, 150, 3500), "unclear": (10, 8, 300)}  # how often; characters
 N_STRANGE = 300  # questions to check the guide with
+KIND = ["little", "can-do", "unclear", "hello", "okay", "help", "palette", "quit", "stop", "slash", "escape", "interrupt", "redraw", "suspend", "thanks", "bye"]
+CONTROL_WORDS = ["help", "/help", "quit", "exit", ":q", ":q!", ":wq", "q", "bye", "stop", "clear", "cls", "reset", "ls", "cd ..", "sudo", "man", "esc", "ctrl c",
+                 "^C", "test", "y", "n", "yes", "no", "ok", "null", "start", "menu", "back", "--help", "?!", "...", "asdf", "0x00", "\\n"]
 NEIGHBOURS = 12  # lines that stand near each other are of one kind
 UNSURE = "<|unsure|>"  # control token: a list of what may be meant comes next, then LEAD and their answers, numbered
 LIST = 3  # answers when unsure
 BEFORE_QUESTION, AFTER_QUESTION = "<|im_start|>user\n", "<|im_end|><|im_start|>assistant\n"
-SLOT_NAME = r"((?:key|default|low|high|step):[a-z0-9-]+|theme:default|themes|states)"
+SLOT_NAME = r"((?:key|default|low|high|step|lack):[a-z0-9-]+|theme:default|themes|states)"
 PLACEHOLDER, SLOT = re.compile(r"\{%s\}" % SLOT_NAME), re.compile(r"<\|%s\|>" % SLOT_NAME)
 LEAD = "I am not sure that I understood. It may be one of these:"
 NOTHING = "0123456789 \n\t!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~…"  # what says nothing alone
@@ -106,6 +127,11 @@ def names_of(row):
     return [row["name"]] + ([row["old_name"]] if "old_name" in row else [])
 
 
+def settings_of(table):
+    """Rows of all settings, those that only options have too."""
+    return table["settings"] + [option for command in table["commands"] for option in command["options"]]
+
+
 def enumerate_words(words):
     return ", ".join(words[:-1]) + " and " + words[-1]
 
@@ -113,8 +139,13 @@ def enumerate_words(words):
 def placeholders(table):
     values = {"theme:default": table["themes"][0], "themes": enumerate_words(table["themes"]), "states": enumerate_words(table["states"])}
     for command in table["keys"]:
-        values["key:" + command["name"]] = spoken_key(command["key"]) if command["key"] else NO_KEY
+        values["key:" + command["name"]] = spoken_key(command["key"]) if command["key"] else "/" + command["name"]
         values["help:" + command["name"]] = command["help"]
+    for setting in settings_of(table):
+        if "default" in setting:
+            values["default:" + setting["name"]] = setting["default"]
+    for lack in table["lacks"]:
+        values["lack:" + lack["name"]] = lack["says"]
     for knob in table["knobs"]:
         for column in ("low", "high", "step", "default"):
             values["%s:%s" % (column, knob["name"])] = number(knob[column])
@@ -213,9 +244,7 @@ def table_facts(table, values):
             continue
         fact = Fact("key-" + command["name"])
         keys = "(" + "|".join(key_names(command["key"])) + ")"
-        fact.wordings = ["what does %s do?" % keys, "what is %s for?" % keys, "%s?" % keys, "what happens (when|if) I press %s?" % keys,
-                         "(I pressed|I hit) %s, what (happened|was that)?" % keys, "%s does what?" % keys, "tell me about %s" % keys,
-                         "(explain|meaning of) %s" % keys, "what can I do with %s?" % keys, "is %s used for (anything|something)?" % keys]
+        fact.wordings = [wording % keys for wording in ABOUT_KEY]
         fact.add_answer("{key:%s}: %s. Its command is called %s." % (command["name"], command["help"], command["name"]), values)
         fact.must = [[spoken_key(command["key"])], [command["help"]]]
         facts.append(fact)
@@ -252,9 +281,9 @@ def with_wordings(generated, written):
 def again_facts(facts, values):
     """"Which key was that again?" after every answer that names one key: answered with that key."""
     out = []
-    keys = [name for name, key in values.items() if name.startswith("key:") and key != NO_KEY]
+    keys = [name for name in values if name.startswith("key:")]
     for fact in facts:
-        named = [name for name in keys if re.search(r"(?<![\w+])%s(?!\w)" % re.escape(values[name]), fact.said)]
+        named = [name for name in keys if re.search(r"(?<![\w+/])%s(?![\w-])" % re.escape(values[name]), fact.said)]
         if len(named) != 1 or not fact.wordings:
             continue
         again = Fact("again-" + fact.name)
@@ -265,17 +294,52 @@ def again_facts(facts, values):
     return out
 
 
-def check_names(facts, table):
-    """An answer may name no key, option or command that the program does not have."""
-    keys = {spoken_key(command["key"]) for command in table["keys"]} | OTHER_KEYS
-    options = {"--" + name for command in table["commands"] for option in command["options"] for name in names_of(option)} | {"--help", "--version"}
-    commands = {command["name"] for command in table["commands"]}
+class Names:
+    """All names that an answer may say: keys, options, settings, commands and types that the program has."""
+    TYPE = r"\b(?:I?Q\d\w*|TQ\d_\d|MXFP4|NVFP4|BF16|F16|F32)\b"
+
+    def __init__(self, table):
+        said = subprocess.run([PROGRAM, "help", "quantize"], check=True, capture_output=True, text=True).stdout
+        self.keys = {spoken_key(command["key"]) for command in table["keys"]} | OTHER_KEYS
+        self.options = {name for command in table["commands"] for option in command["options"] for name in names_of(option)} | OTHER_OPTIONS
+        self.settings = {name for setting in table["settings"] for name in names_of(setting)} | OTHER_SETTINGS
+        self.typed = {name for command in table["keys"] for name in names_of(command)} | self.settings | OTHER_TYPED
+        self.commands = {command["name"] for command in table["commands"]}
+        self.types = set(re.findall(self.TYPE, said)) | OTHER_TYPES
+
+    def strange(self, text):
+        """Those in the text that are not there."""
+        found = [(self.keys, "", re.findall(r"(?:(?:Ctrl|Alt|Shift)\+)+(?:[A-Z][a-z]+|F\d+|[^\s.,;:)])", text)),
+                 (self.options, "--", re.findall(r"(?<!\w)--([a-z][a-z-]*)", text)),
+                 (self.settings, "", re.findall(r"(?<![\w-])([a-z][a-z-]*) = (?!=)", text)),
+                 (self.typed, "/", re.findall(r"(?:^|[\s(\"])/([a-z][a-z-]+)(?![\w/.-])", text)),
+                 (self.commands | {"with"}, "confab ", re.findall(r"\bconfab ([a-z]+) (?=-)", text)),
+                 (self.types, "", re.findall(self.TYPE, text))]
+        return [mark + name for known, mark, names in found for name in names if name not in known]
+
+
+def check_names(facts, names):
+    """An answer may name no key, option, setting, command or type that the program does not have."""
     for fact in facts:
-        strange = [key for key in re.findall(r"(?:(?:Ctrl|Alt|Shift)\+)+(?:[A-Z][a-z]+|F\d+|[^\s.,;:)])", fact.said) if key not in keys]
-        strange += [option for option in re.findall(r"--[a-z][a-z-]*", fact.said) if option not in options]
-        strange += [name for name in re.findall(r"\bconfab ([a-z]+) (?=-)", fact.said) if name not in commands | {"with"}]
+        strange = names.strange(fact.said)
         if strange:
             raise ValueError("the answer of %s names what is not there: %s" % (fact.name, ", ".join(strange)))
+
+
+def is_clean(fact, answer):
+    return not any(word.lower() in answer.lower() for word in fact.must_not)
+
+
+def is_right(fact, answer):
+    """Says all that was asked for and nothing that it must not."""
+    return is_clean(fact, answer) and all(any(word.lower() in answer.lower() for word in choice) for choice in fact.must)
+
+
+def check_musts(facts):
+    """The answer of a fact has to say what must be said."""
+    for fact in facts:
+        if not is_right(fact, fact.said):
+            raise ValueError("the answer of %s does not say what it must: %s" % (fact.name, fact.said))
 
 
 def check_suggested(facts, table):
@@ -292,7 +356,8 @@ def load():
     values = placeholders(table)
     known = with_wordings(table_facts(table, values), read_facts(values))
     known += again_facts(known, values)
-    check_names(known, table)
+    check_names(known, Names(table))
+    check_musts(known)
     check_suggested(known, table)
     facts = {}
     for fact in known:
@@ -360,11 +425,22 @@ def terse(text):
     return " ".join(kept if len(kept) > 1 else words)
 
 
+def swapped_at(word, at):
+    return word[:at] + word[at + 1] + word[at] + word[at + 2:]
+
+
+def swapped(text, rng):
+    """One pair of letters, neighbours in a word, has changed places."""
+    pairs = [m.start() for m in re.finditer(r"(?<=[a-zA-Z])(?=([a-zA-Z])(?!\1)[a-zA-Z])", text)] or [
+        m.start() for m in re.finditer(r"(?=([a-zA-Z])(?!\1)[a-zA-Z])", text)]
+    return swapped_at(text, rng.choice(pairs)) if pairs else text
+
+
 def typo(word, rng):
     at = rng.randrange(1, len(word) - 1)
     kind = rng.randrange(3)
     if kind == 0:
-        return word[:at] + word[at + 1] + word[at] + word[at + 2:]
+        return swapped_at(word, at)
     if kind == 1:
         return word[:at] + word[at + 1:]
     return word[:at] + word[at] + word[at:]
@@ -534,6 +610,10 @@ class Maker:
             question = splice(question, expand(self.rng.choice(self.plain[name]), self.lists, self.rng), self.rng)
         return vary(question, self.rng)
 
+    def mistyped(self, _, wording):
+        """As it stands, but for one swapped pair of letters."""
+        return swapped(expand(wording, self.lists, self.rng), self.rng)
+
     def scrambled(self, name, wording):
         """What only a teacher can say the topic of: half of another question, other words."""
         question = expand(wording, self.lists, self.rng)
@@ -629,6 +709,12 @@ def strange_questions(facts, keep, seed=1):
     strange = Strange(facts, random.Random(seed), keep)
     drawn = [strange.question() for _ in range(N_STRANGE)]
     return [([fact] + strange.others(fact), question) for question, fact in drawn]
+
+
+def little_questions(facts):
+    """[(facts that answer, [], question)]: one sign, a digit, a letter, a word that other programs obey. Any kind answer will do."""
+    kind = [facts[name] for name in KIND]
+    return [(kind, [], text) for text in [chr(c) for c in range(33, 127)] + CONTROL_WORDS]
 
 
 def suggested_questions(maker, count):

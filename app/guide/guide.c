@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/base/settings.h"
 #include "engine/base/panic.h"
 #include "engine/engine.h"
 #include "engine/sampling.h"
@@ -26,7 +27,34 @@ const void *guide_data(size_t *size) {
 
 const char *guide_template(void) { return guide_template_text; }
 
-static char *key_text(enum ui_command_id id) { return xstrdup(*keys_name(id) ? keys_name(id) : "no key"); }
+const struct guide_lack guide_lacks[] = {
+#define X(...) {__VA_ARGS__},
+    GUIDE_LACKS(X)
+#undef X
+};
+const int n_guide_lacks = sizeof guide_lacks / sizeof *guide_lacks;
+
+static char *key_text(const char *name) {
+    const int id = ui_command_find(name, strlen(name));
+    if (id < 0) return NULL;
+    const char *key = keys_name((enum ui_command_id)id);
+    return *key ? xstrdup(key) : xasprintf("/%s", name);
+}
+
+static char *lack_text(const char *name) {
+    for (int i = 0; i < n_guide_lacks; i++)
+        if (!strcmp(guide_lacks[i].name, name)) return xstrdup(guide_lacks[i].says);
+    return xstrdup("That came to confab after I was trained: its help tells.");
+}
+
+// The default of a setting that is no knob; NULL: there is none.
+static char *setting_text(const char *name) {
+    const int id = setting_find(name);
+    char *text = id < 0 ? NULL : setting_default_text(id);
+    if (text && *text) return text;
+    free(text);
+    return NULL;
+}
 
 static char *knob_text(const char *column, const char *name) {
     for (int i = 0; i < KNOB_COUNT; i++) {
@@ -69,11 +97,12 @@ char *guide_slot(void *unused, const char *name) {
     if (!strcmp(name, "themes")) return enumeration(theme_list, THEME_DEFAULT);
     if (!strcmp(name, "states")) return enumeration(state_at, state_at(0));
     if (!colon) return NULL;
-    char *column = xasprintf("%.*s", (int)(colon - name), name), *text = NULL;
-    if (strcmp(column, "key")) text = knob_text(column, colon + 1);
-    else
-        for (int i = 0; i < COMMAND_COUNT && !text; i++)
-            if (!strcmp(ui_commands[i].name, colon + 1)) text = key_text((enum ui_command_id)i);
+    const char *of = colon + 1;
+    char *column = xasprintf("%.*s", (int)(colon - name), name);
+    char *text = !strcmp(column, "key")    ? key_text(of)
+                 : !strcmp(column, "lack") ? lack_text(of)
+                                           : knob_text(column, of);
+    if (!text && !strcmp(column, "default")) text = setting_text(of);
     free(column);
     return text;
 }

@@ -6,8 +6,8 @@ import numpy as np
 import bag
 import corpus
 
-AS_IT_STANDS, VARIED, SCRAMBLED = range(3)
-ROUNDS = (AS_IT_STANDS, AS_IT_STANDS, VARIED, VARIED, VARIED, SCRAMBLED, SCRAMBLED, SCRAMBLED)
+AS_IT_STANDS, VARIED, MISTYPED, SCRAMBLED = range(4)
+ROUNDS = (AS_IT_STANDS, AS_IT_STANDS, VARIED, VARIED, VARIED, MISTYPED, SCRAMBLED, SCRAMBLED, SCRAMBLED)
 N_PLAIN, N_KNOWN = ROUNDS.index(VARIED), ROUNDS.index(SCRAMBLED)  # rounds of the first kind; of those whose questions have the topic of their wording
 LONGEST = 60  # tokens of a question
 
@@ -16,7 +16,8 @@ def ask(round_and_seed):
     """The texts of a round."""
     kind, seed = round_and_seed
     maker = corpus.Maker(seed)
-    make = {AS_IT_STANDS: lambda _, wording: corpus.expand(wording, maker.lists, maker.rng), VARIED: maker.varied, SCRAMBLED: maker.scrambled}[kind]
+    make = {AS_IT_STANDS: lambda _, wording: corpus.expand(wording, maker.lists, maker.rng), VARIED: maker.varied, MISTYPED: maker.mistyped,
+            SCRAMBLED: maker.scrambled}[kind]
     return [make(name, wording) for name in maker.names for wording in maker.plain[name]]
 
 

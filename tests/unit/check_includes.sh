@@ -35,7 +35,7 @@ BEGIN {
 
     allow["ui"] = public " ui/draft.h"
     allow["app/base"] = public " ui"
-    allow["app/guide"] = public " ui"
+    allow["app/guide"] = public " app/base ui"
     allow["app/session"] = public " app/base ui/draft.h"
     allow["app/models"] = public " app/base app/guide"
     allow["app/bench"] = public " app/base app/models"

@@ -132,7 +132,9 @@ static void check_slot(const char *column, const json_t *row) {
     char *text = guide_slot(NULL, slot);
     if (!text) fail_msg("%s is not filled", slot);
     bool none = json_is_string(value) && !*json_string_value(value);
-    if (none ? strcmp(text, "no key") : !value_is(value, text)) fail_msg("%s is filled with %s", slot, text);
+    char *typed = xasprintf("/%s", json_string_value(json_object_get(row, "name")));
+    if (none ? strcmp(text, typed) : !value_is(value, text)) fail_msg("%s is filled with %s", slot, text);
+    free(typed);
     free(text);
     free(slot);
 }
@@ -150,6 +152,8 @@ static void test_slots_are_filled_from_the_tables(void **state) {
         check_slot("high", row);
         check_slot("step", row);
     }
+    json_array_foreach(json_object_get(tables, "settings"), i, row) if (json_object_get(row, "default"))
+        check_slot("default", row);
     for (i = 0; i < sizeof others / sizeof *others; i++) assert_null(guide_slot(NULL, others[i]));
     char *themes = guide_slot(NULL, "themes"), *first = guide_slot(NULL, "theme:default"),
          *states = guide_slot(NULL, "states"), *key = guide_slot(NULL, "key:stop-all");
@@ -172,10 +176,38 @@ static void test_slots_name_the_persons_own_keys(void **state) {
     char *stop = guide_slot(NULL, "key:stop"), *quit = guide_slot(NULL, "key:quit"),
          *help = guide_slot(NULL, "key:help");
     assert_string_equal(stop, "Alt+X");
-    assert_string_equal(quit, "no key");
+    assert_string_equal(quit, "/quit");
     assert_string_equal(help, "F1");
     free(stop), free(quit), free(help);
     assert_true(keys_bind(NULL, 0, NULL));
+}
+
+// Whether there is a command, a setting, an option or a command of the chat screen of that name.
+static bool anything_is_called(const json_t *tables, const char *name) {
+    static const char *const lists[] = {"commands", "settings", "keys"};
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+        if (list_has(json_object_get(tables, lists[l]), name, NULL, NULL)) return true;
+    return any_command_has_option(json_object_get(tables, "commands"), name);
+}
+
+static void test_what_confab_lacks_is_not_there(void **state) {
+    (void)state;
+    json_t *tables = tables_load();
+    assert_true(n_guide_lacks > 5);
+    for (int i = 0; i < n_guide_lacks; i++) {
+        const struct guide_lack *lack = &guide_lacks[i];
+        char *slot = xasprintf("lack:%s", lack->name), *said = guide_slot(NULL, slot), *names = xstrdup(lack->names);
+        assert_string_equal(said, lack->says);
+        for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest));)
+            if (anything_is_called(tables, name)) fail_msg("confab has '%s' now: take '%s' out", name, lack->name);
+        free(names), free(said), free(slot);
+    }
+    assert_true(anything_is_called(tables, "serve") && anything_is_called(tables, "kv-disk"));
+    assert_true(anything_is_called(tables, "tree") && anything_is_called(tables, "json-schema"));
+    char *since = guide_slot(NULL, "lack:nothing");
+    assert_non_null(strstr(since, "after I was trained"));
+    free(since);
+    json_decref(tables);
 }
 
 static void test_what_changed_is_found(void **state) {
@@ -273,8 +305,8 @@ static void test_guide_is_asked_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_the_guide_says_is_true),     cmocka_unit_test(test_slots_are_filled_from_the_tables),
-        cmocka_unit_test(test_slots_name_the_persons_own_keys), cmocka_unit_test(test_what_changed_is_found),
-        cmocka_unit_test(test_guide_reads_the_last_exchange),   cmocka_unit_test(test_guide_reads_no_capitals),
-        cmocka_unit_test(test_guide_is_asked_nothing)};
+        cmocka_unit_test(test_slots_name_the_persons_own_keys), cmocka_unit_test(test_what_confab_lacks_is_not_there),
+        cmocka_unit_test(test_what_changed_is_found),           cmocka_unit_test(test_guide_reads_the_last_exchange),
+        cmocka_unit_test(test_guide_reads_no_capitals),         cmocka_unit_test(test_guide_is_asked_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
