@@ -33,7 +33,7 @@ void figures_end(struct figures *f, uint64_t submitted, const struct engine_even
 
 // X(name, type, help, value of *m)
 #define FIGURES(X)                                                                                                     \
-    X("vllm:num_requests_running", "gauge", "requests that are computed", m->running)                                  \
+    X("vllm:num_requests_running", "gauge", "requests in progress", m->running)                                        \
     X("vllm:num_requests_waiting", "gauge", "requests that wait", m->queue)                                            \
     X("vllm:kv_cache_usage_perc", "gauge", "share of the KV cache's pages that requests use", share(m))                \
     X("vllm:prompt_tokens_total", "counter", "prompt tokens, cached ones included",                                    \
@@ -54,8 +54,8 @@ void figures_end(struct figures *f, uint64_t submitted, const struct engine_even
     X("confab_kv_bytes", "gauge", "bytes of the KV cache", m->kv_bytes)                                                \
     X("confab_evictions_total", "counter", "cached pages given up for others", m->evictions)                           \
     X("confab_context_tokens", "gauge", "tokens that a conversation may have", m->context)                             \
-    X("confab_decode_bytes_per_second", "gauge", "bytes that decoding reads", rate(&m->decode))                        \
-    X("confab_prefill_bytes_per_second", "gauge", "bytes that reading prompts reads", rate(&m->prefill))
+    X("confab_decode_bytes_per_second", "gauge", "bytes read per second while decoding", rate(&m->decode))             \
+    X("confab_prefill_bytes_per_second", "gauge", "bytes read per second while prompts are read", rate(&m->prefill))
 
 static double sum(int64_t a, int64_t b) { return metric_known((double)a) && metric_known((double)b) ? a + b : NAN; }
 static double share(const struct engine_metrics *m) {

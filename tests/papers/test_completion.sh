@@ -75,5 +75,5 @@ for shell in zsh fish; do
     fi
 done
 check "titles of chats" titles_of_chats
-[ -z "${skipped:-}" ] || echo "[  SKIPPED ] $skipped test(s)"
+if [ -n "${skipped:-}" ]; then echo "[  SKIPPED ] $skipped test(s)"; fi
 report
