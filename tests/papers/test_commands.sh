@@ -43,7 +43,7 @@ kind_of() { # LINE
     done < "$folder/kinds"
 }
 on_a_terminal() { # LINE
-    (sleep 1; printf '\021'; sleep 1; printf '\021') | timeout 30 script -qec "$1" /dev/null
+    for second in 1 2 3 4 5 6 7 8 9; do sleep 1; printf '\021'; done | timeout 60 script -qec "$1" /dev/null
 }
 start() { # LINE: OPTIONS of the server's, but for the port
     if [ -n "$server" ]; then stop; fi
