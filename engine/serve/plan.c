@@ -3,7 +3,9 @@
 // Every decoding sequence gets a row; where a step draws fewer tokens they take turns, and some are left for prompts.
 // Prompt rows are as many as the others can bear. Half of them are for the first in the order of service, so that
 // everybody's turn comes; the others for the prompts with the fewest rows left, so that a short one never waits for a
-// long one. Where there are no prompt rows guesses may follow those that decode (plan_drafts.c), and what is read ahead
+// long one. Where only other programs ask, steps may become the longer the more prompts wait: many rows at once are
+// computed faster, and so nobody's first token is long in coming. Seven eighths of these rows are in the order of
+// service. Where there are no prompt rows guesses may follow those that decode (plan_drafts.c), and what is read ahead
 // has the rows that a step is measured to have to spare.
 //
 // Where persons ask all of that is for their sequences. Those of other programs yield: they have rows beside theirs, as
@@ -19,12 +21,14 @@
 #define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
 #define STEP_SECONDS_AHEAD  0.12 // while a message is still being written: who comes then may wait that long
 #define SHARED_STEP         1.6  // times as long as without them: even with what disturbs it seldom twice
+#define STEP_SECONDS_WAITED 1.0  // likewise between those of other programs, where many wait
 #define SPARE_STEP          1.01 // likewise with rows that nobody is to notice
 #define BESIDE_SHARE        0.3  // of a person's step, for other programs' rows
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
     SMALLEST_SHARE = 2,  // while others decode
     FIRST_CHUNK = 128,   // while the machine's speed is not known
+    KEPT_FOR_SHORT = 8,  // one in so many prompt rows of other programs is for the shortest
     MANY_ROWS = 16,      // of persons: others beside them take as long as each of these
     ALONE_STEPS = 16,    // one in so many of a few rows has no others: what it takes without them is measured
 };
@@ -54,14 +58,34 @@ static void decide_who_yields(struct scheduler *s, bool persons) {
 
 static int rows_in(double seconds, double row, int most) { return seconds / row < most ? (int)(seconds / row) : most; }
 
+// What is read ahead beside others is no prompt that a step has a share for.
+static bool has_share(const struct scheduler *s, const struct sequence *q) {
+    return !q->request->read_ahead || scheduler_reads_ahead(s);
+}
+
+static int count_waiting(const struct scheduler *s) {
+    int n = 0;
+    for (int i = 0; i < s->n_sequences; i++)
+        n += s->sequences[i]->state < REQUEST_DECODING && has_share(s, s->sequences[i]);
+    return n;
+}
+
+// What a step of n_rows that decode may take with prompt rows; 0: not known. A person sees each pause. Of programs
+// every one that waits for its first token may lengthen the step as much; what it takes without prompts may have to be
+// reckoned, as some always wait.
+static double shared_seconds(const struct scheduler *s, int n_rows) {
+    const double decode = speed_decode(&s->speed, n_rows);
+    if (any_person(s)) return decode + fmin((SHARED_STEP - 1) * decode, STEP_SECONDS_SHARED);
+    const double alone = fmax(decode, n_rows * s->speed.prompt_row);
+    return alone + fmin(count_waiting(s) * (SHARED_STEP - 1) * alone, STEP_SECONDS_WAITED);
+}
+
 // Half as many rows again take at most half as long again, so that half of what others have are never too many.
 static int shared_chunk(const struct scheduler *s, int n_rows) {
     const int least = n_rows / 2 > SMALLEST_SHARE ? n_rows / 2 : SMALLEST_SHARE;
     if (s->speed.shared_row <= 0) return least;
-    const double alone = speed_decode(&s->speed, n_rows);
-    double seconds = STEP_SECONDS_SHARED;
-    if (alone > 0) seconds = fmin(SHARED_STEP * alone, alone + STEP_SECONDS_SHARED);
-    const int rows = rows_in(seconds, s->speed.shared_row, s->max_rows) - n_rows;
+    const double seconds = shared_seconds(s, n_rows);
+    const int rows = rows_in(seconds > 0 ? seconds : STEP_SECONDS_SHARED, s->speed.shared_row, s->max_rows) - n_rows;
     return rows > least ? rows : least;
 }
 
@@ -92,11 +116,6 @@ static struct sequence *next_to_decode(const struct scheduler *s) {
         if (!next || q->last_turn < next->last_turn) next = q;
     }
     return next;
-}
-
-// What is read ahead beside others is no prompt that a step has a share for.
-static bool has_share(const struct scheduler *s, const struct sequence *q) {
-    return !q->request->read_ahead || scheduler_reads_ahead(s);
 }
 
 static bool reads_prompt(const struct scheduler *s, const struct sequence *q) {
@@ -173,13 +192,23 @@ static void plan_last_rows(struct scheduler *s) {
     }
 }
 
+// In the order of service, as long as more rows are left than `kept`.
+static void plan_in_order(struct scheduler *s, int kept, struct share *share) {
+    for (int i = 0; i < s->n_sequences && share->rows > kept; i++) {
+        struct sequence *q = s->sequences[i];
+        if (reads_prompt(s, q) && !q->n_rows) give(s, q, share->rows - kept, share);
+    }
+}
+
 static void plan_prompt_rows(struct scheduler *s) {
     const int n_rows = count_rows(s);
     struct share share = {.rows = chunk_size(s, n_rows), .draws = s->max_draws - n_rows};
     struct sequence *first = first_prompt(s), *q;
     if (!first) return;
-    const bool alone = !shortest_prompt(s, first, &share);
-    give(s, first, alone ? share.rows : (share.rows + 1) / 2, &share);
+    const bool alone = !shortest_prompt(s, first, &share), persons = any_person(s);
+    const int kept = alone ? 0 : share.rows / (persons ? 2 : KEPT_FOR_SHORT);
+    give(s, first, share.rows - kept, &share);
+    if (!persons) plan_in_order(s, kept, &share);
     while (share.rows > 0 && (q = shortest_prompt(s, first, &share))) give(s, q, share.rows, &share);
     if (first->state == REQUEST_PREFILLING) give(s, first, share.rows, &share);
 }
