@@ -25,6 +25,7 @@ struct settings settings_default(void) {
                              .fan_out = 4,
                              .kv_disk = (uint64_t)4 << 30,
                              .port = 8080,
+                             .keep_alive = 300,
                              .read_ahead = 1,
                              .name_chats = 1,
                              .ask_quit = 1,

@@ -177,6 +177,8 @@ enum setting_place {
       "serve requests to NAME, too: another name of this machine (repeatable)")                                        \
     X(allow_origins, struct text_list, "allow-origin", 0, SETTING_TEXTS, "ORIGIN", 0, 0, IN_SERVING,                   \
       "serve pages from ORIGIN, such as http://localhost:3000, or * (repeatable)")                                     \
+    X(keep_alive, double, "keep-alive", 0, SETTING_REAL, "SECONDS", -1, 1e9, IN_SERVING,                               \
+      "how long an idle model stays loaded; -1: until its memory is needed")                                           \
     X(force, bool, "force", 0, SETTING_FLAG, NULL, 0, 0, IN_QUANTIZE | IN_EXPORT, "overwrite the file if it exists")   \
     X(output, char *, "output", 'o', SETTING_TEXT, "PATH", 0, 0, IN_EXPORT,                                            \
       "write to this file, or a file for each chat to this folder")                                                    \

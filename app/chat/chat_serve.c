@@ -84,6 +84,7 @@ void chat_serve_set(struct chat *c, int id) {
     case SETTING_serve: follow_setting(c); break;
     case SETTING_host:
     case SETTING_port:
+    case SETTING_keep_alive:
     case SETTING_api_keys:
     case SETTING_allow_hosts:
     case SETTING_allow_origins: chat_serve_stop(c); break; // and begins afresh

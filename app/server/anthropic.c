@@ -66,7 +66,7 @@ static json_t *usage_json(const struct generation *g) {
 static json_t *message_json(const struct generation *g, json_t *content) {
     char id[64];
     const struct generated *answer = &g->answers[0];
-    snprintf(id, sizeof id, "msg_%llx%08llx", (unsigned long long)g->server->started, (unsigned long long)g->request);
+    snprintf(id, sizeof id, "msg_%llx%08llx", (unsigned long long)g->server->started, (unsigned long long)g->number);
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:n, s:o}", "id", id, "type", "message", "role", "assistant",
                      "model", g->model->name, "content", content, "stop_reason",
                      answer->ended ? reason_name(answer) : NULL, "stop_sequence", "usage", usage_json(g));

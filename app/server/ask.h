@@ -25,6 +25,9 @@ struct ask {
     bool ignore_end; // tokens that would end the answer do not
     char **parts;    // owned: texts that were put together
     int n_parts;
+    bool sets_keep_alive;
+    double keep_alive;       // seconds that the model stays loaded when it is idle; < 0: until its memory is needed
+    int context;             // tokens that the model's should have, if it can; 0: not said
     bool special;            // tokens that are written out in a text are meant
     struct grammar *grammar; // that answers match, owned; NULL: any text
     bool stream, with_usage;

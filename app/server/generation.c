@@ -56,6 +56,7 @@ void generation_begin(struct server *s, struct exchange *x, const struct reply_f
     s->n_answers += n;
     server_model_use(m);
     x->owner = g, x->gone = abandon;
+    g->number = p->conversation;
     g->request = engine_submit(m->client, p);
 }
 

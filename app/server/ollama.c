@@ -1,5 +1,7 @@
 // Ollama's chat and generate: what they are asked with, and how they are put.
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "app/server/server_state.h"
@@ -44,9 +46,39 @@ static bool read_length(const json_t *value, const char *name, struct ask *a, st
     return true;
 }
 
+// A number of seconds, or a duration as Go writes one: "1h30m".
+static bool read_seconds(const char *text, double *seconds) {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"h", 3600},         {"ms", 1e-3}, {"m", 60}, {"us", 1e-6},
+                 {"\xc2\xb5s", 1e-6}, {"ns", 1e-9}, {"s", 1},  {"", 1}};
+    const double sign = *text == '-' ? -1 : 1;
+    text += *text == '-' || *text == '+';
+    for (*seconds = 0; isdigit((unsigned char)*text);) {
+        char *end;
+        const double number = strtod(text, &end);
+        int i = 0;
+        while (strncmp(end, units[i].name, strlen(units[i].name))) i++;
+        *seconds += sign * number * units[i].seconds;
+        text = end + strlen(units[i].name);
+        if (!*text) return true;
+    }
+    return false;
+}
+
+static bool read_keep_alive(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
+    const char *text = json_string_value(value);
+    a->sets_keep_alive = text ? read_seconds(text, &a->keep_alive) : json_is_number(value);
+    if (!a->sets_keep_alive) return refuse(r, 400, name, "expected a number of seconds, or a duration such as 5m");
+    if (!text) a->keep_alive = json_number_value(value);
+    return a->keep_alive <= 1e9 || refuse(r, 400, name, "%g seconds are out of range (maximum 1e9)", a->keep_alive);
+}
+
 static bool read_options(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
     static const struct field fields[] = {
         {"num_predict", FIELD_READ, .read = read_length},
+        {"num_ctx", FIELD_INT, 0, 16777216, .place = offsetof(struct ask, context)},
         {"seed", FIELD_READ, .read = read_seed},
         {"stop", FIELD_READ, .read = field_stops},
         {"repeat_last_n", FIELD_KNOB, .place = KNOB_penalty_window},
@@ -63,6 +95,7 @@ const struct field ollama_chat_fields[] = {
     {"think", FIELD_READ, .read = read_think},
     {"format", FIELD_READ, .read = read_format},
     {"options", FIELD_READ, .read = read_options},
+    {"keep_alive", FIELD_READ, .read = read_keep_alive},
     {.name = "tools", .kind = FIELD_REFUSED},
     {0},
 };
@@ -76,6 +109,7 @@ const struct field ollama_generate_fields[] = {
     {"think", FIELD_READ, .read = read_think},
     {"format", FIELD_READ, .read = read_format},
     {"options", FIELD_READ, .read = read_options},
+    {"keep_alive", FIELD_READ, .read = read_keep_alive},
     {.name = "images", .kind = FIELD_REFUSED},
     {.name = "suffix", .kind = FIELD_REFUSED},
     {.name = "template", .kind = FIELD_REFUSED},
@@ -144,10 +178,10 @@ static json_t *last_json(const struct generation *g, put_text *put) {
     return line;
 }
 
-static json_t *idle_json(const struct server_model *m, put_text *put) {
+static json_t *idle_json(const struct server_model *m, const char *reason, put_text *put) {
     json_t *line = line_json(m, true);
     put(line, nothing);
-    json_object_set_new(line, "done_reason", json_string("load"));
+    json_object_set_new(line, "done_reason", json_string(reason));
     return line;
 }
 
@@ -162,7 +196,7 @@ static void chat_piece(struct generation *g, int answer, const struct engine_eve
 static void chat_ping(struct generation *g) { write_texts(g, nothing, put_message); }
 static json_t *chat_last(const struct generation *g) { return last_json(g, put_message); }
 static void chat_end(struct generation *g) { reply_line(g->exchange, chat_last(g)); }
-static json_t *chat_idle(const struct server_model *m) { return idle_json(m, put_message); }
+static json_t *chat_idle(const struct server_model *m, const char *reason) { return idle_json(m, reason, put_message); }
 
 static void generate_piece(struct generation *g, int answer, const struct engine_event *e) {
     (void)answer;
@@ -171,7 +205,9 @@ static void generate_piece(struct generation *g, int answer, const struct engine
 static void generate_ping(struct generation *g) { write_texts(g, nothing, put_response); }
 static json_t *generate_last(const struct generation *g) { return last_json(g, put_response); }
 static void generate_end(struct generation *g) { reply_line(g->exchange, generate_last(g)); }
-static json_t *generate_idle(const struct server_model *m) { return idle_json(m, put_response); }
+static json_t *generate_idle(const struct server_model *m, const char *reason) {
+    return idle_json(m, reason, put_response);
+}
 
 const struct reply_form ollama_chat = {.prompt = "messages",
                                        .effort = "think",

@@ -53,12 +53,16 @@ json_t *ollama_tag(const struct model_entry *e) {
 }
 
 json_t *ollama_running(const struct server_model *m) {
-    const struct engine_metrics *metrics = engine_metrics(m->client);
-    json_t *tag = tag_json(m->name, m->info->file_bytes,
+    const uint64_t measured = m->memory.total + m->memory.in_place + m->memory.on_devices, now = clock_ns();
+    const uint64_t idle = m->n_uses ? 0 : now - m->used;
+    char expires[40] = "9999-12-31T23:59:59Z";
+    if (m->keep != KEEP_FOREVER)
+        ollama_time((int64_t)(clock_wall_ns() + (m->keep > idle ? m->keep - idle : 0)), expires);
+    json_t *tag = tag_json(m->name, measured ? measured : m->info->file_bytes,
                            details_json(m->info->family, format_of(m->info), m->info->n_parameters));
-    json_object_set_new(tag, "expires_at", json_string("9999-12-31T23:59:59Z")); // when another is wanted
-    json_object_set_new(tag, "size_vram", json_integer(0));
-    json_object_set_new(tag, "context_length", json_integer(metrics->context > 0 ? metrics->context : 0));
+    json_object_set_new(tag, "expires_at", json_string(expires));
+    json_object_set_new(tag, "size_vram", json_integer((json_int_t)m->memory.on_devices));
+    json_object_set_new(tag, "context_length", json_integer(server_model_context(m)));
     return tag;
 }
 

@@ -102,7 +102,7 @@ json_t *openai_usage(const struct generation *g) {
 json_t *openai_object(const struct generation *g, const char *prefix, const char *kind, json_t *choices) {
     char id[64];
     snprintf(id, sizeof id, "%s-%llx%08llx", prefix, (unsigned long long)g->server->started,
-             (unsigned long long)g->request);
+             (unsigned long long)g->number);
     return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", id, "object", kind, "created", (json_int_t)g->created, "model",
                      g->model->name, "choices", choices);
 }

@@ -76,7 +76,7 @@ const struct field openai_responses_fields[] = {
 
 static void item_id(const struct generation *g, enum channel channel, char out[64]) {
     snprintf(out, 64, "%s_%llx%08llx", channel == CHANNEL_ANSWER ? "msg" : "rs", (unsigned long long)g->server->started,
-             (unsigned long long)g->request);
+             (unsigned long long)g->number);
 }
 
 static json_t *part_json(enum channel channel, const struct bytes *text) {
@@ -126,7 +126,7 @@ static json_t *response_json(const struct generation *g) {
     char id[64];
     const struct generated *answer = &g->answers[0];
     const bool cut = answer->ended && answer->reason != FINISH_END;
-    snprintf(id, sizeof id, "resp_%llx%08llx", (unsigned long long)g->server->started, (unsigned long long)g->request);
+    snprintf(id, sizeof id, "resp_%llx%08llx", (unsigned long long)g->server->started, (unsigned long long)g->number);
     return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:o, s:n, s:n, s:b, s:s, s:[], s:{s:{s:s}}, s:b, s:{}}", "id",
                      id, "object", "response", "created_at", (json_int_t)g->created, "status", status_name(answer),
                      "model", g->model->name, "output", answer->ended ? output_json(g) : json_array(), "usage",

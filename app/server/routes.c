@@ -57,18 +57,34 @@ struct request_params route_params(const struct server *s, const struct ask *a) 
                                    .background = true};
 }
 
+// The one that the request will have, if it is known yet.
+static struct server_model *model_of(const struct server *s, const json_t *object) {
+    const char *name = json_string_value(json_object_get(object, "model"));
+    return name ? server_model_known(s, name) : server_model_present(s);
+}
+
 static void begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
                   struct ask *a) {
     ask_arrange(a);
     struct request_params p = route_params(s, a);
     p.conversation = s->last_conversation = s->last_conversation % CONVERSATION_MOST + 1;
+    if (a->sets_keep_alive) server_model_keep(m, a->keep_alive);
     generation_begin(s, x, form, m, &p, a);
 }
 
-// The one that the request will have, if it is known yet.
-static struct server_model *model_of(const struct server *s, const json_t *object) {
-    const char *name = json_string_value(json_object_get(object, "model"));
-    return name ? server_model_known(s, name) : server_model_present(s);
+static bool unloads(const struct ask *a) { return a->sets_keep_alive && a->keep_alive == 0; }
+
+// Without a prompt only the model is meant.
+static void reply_idle(const struct server *s, struct exchange *x, const struct reply_form *form,
+                       struct server_model *m, const struct ask *a) {
+    struct refusal r;
+    if (unloads(a) && m == s->lent) {
+        refuse(&r, 400, "keep_alive", "the chat screen uses the model, too: it stays loaded");
+        reply_refusal(x, form, &r);
+        return;
+    }
+    if (a->sets_keep_alive) server_model_keep(m, a->keep_alive);
+    reply_json(x, 200, form->idle(m, unloads(a) ? "unload" : "load"));
 }
 
 static void generate(struct server *s, struct exchange *x, const struct reply_form *form, const struct field *fields,
@@ -83,10 +99,11 @@ static void generate(struct server *s, struct exchange *x, const struct reply_fo
                     .max_tokens = form->max_tokens ? form->max_tokens : s->settings.max_tokens,
                     .n_answers = 1};
     const bool read = object && fields_read(object, fields, form->strict, &a, &r) && has_room(s, &a, &r);
-    const enum model_answer model = read ? server_model_find(s, a.model, &m, &r) : MODEL_REFUSED;
-    const bool idle = !a.n_messages && !a.n_ids && (!a.prompt || !*a.prompt);
-    if (model == MODEL_LATER) server_model_wait(s, x, again);
-    else if (model == MODEL_READY && idle && form->idle) reply_json(x, 200, form->idle(m));
+    const enum model_answer model = read ? server_model_find(s, &a, &m, &r) : MODEL_REFUSED;
+    const bool idle = form->idle && !a.n_messages && !a.n_ids && (!a.prompt || !*a.prompt);
+    const bool loaded = model == MODEL_READY || (idle && m && unloads(&a)); // enough of it
+    if (model == MODEL_LATER && !loaded) server_model_wait(s, x, again);
+    else if (model != MODEL_REFUSED && idle) reply_idle(s, x, form, m, &a);
     else if (model == MODEL_READY && check(s, m, &a, form, &r)) begin(s, x, form, m, &a);
     else reply_refusal(x, form, &r);
     ask_free(&a);
@@ -122,15 +139,13 @@ static void props(struct server *s, struct exchange *x) {
         reply_refusal(x, &openai_chat, &r);
         return;
     }
-    const struct engine_metrics *m = engine_metrics(model->client);
-    const int context = m->context > 0 ? m->context : model->info->n_context;
     json_t *params = json_object();
     for (enum sampling_knob_id k = 0; k < KNOB_COUNT; k++)
         json_object_set_new(params, sampling_knobs[k].key, json_real(sampling_get(&model->sampling, k)));
     reply_json(x, 200,
-               json_pack("{s:{s:i, s:o}, s:i, s:s, s:s}", "default_generation_settings", "n_ctx", context, "params",
-                         params, "total_slots", SERVER_MOST_ANSWERS, "model_alias", model->name, "chat_template_name",
-                         model->info->chat_template));
+               json_pack("{s:{s:i, s:o}, s:i, s:s, s:s}", "default_generation_settings", "n_ctx",
+                         server_model_context(model), "params", params, "total_slots", SERVER_MOST_ANSWERS,
+                         "model_alias", model->name, "chat_template_name", model->info->chat_template));
 }
 
 // Models of the list that can run, and others that are known.

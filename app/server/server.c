@@ -191,7 +191,7 @@ bool server_load(struct server *s, const char *name, struct status *st) {
     if (word && !models_resolve(word, &path, st)) return false;
     struct server_model *m = s->named = server_model_add(s, name, path);
     free(path);
-    server_pool_load(s, m);
+    server_pool_load(s, &(struct wanted){.model = m});
     while (s->coming.model) {
         struct pollfd fds[] = {{.fd = s->models_fd, .events = POLLIN}, {.fd = worker_fd(s->worker), .events = POLLIN}};
         poll(fds, 2, -1);

@@ -8,6 +8,7 @@
 // (server_pool.c): nobody is passed over for ever, while requests for models that stay loaded wait for nobody. Models
 // go by the names of a list; what clients send is compared with these names, and never taken as a path.
 #include <errno.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,13 +17,14 @@
 #include "engine/base/clock.h"
 #include "engine/base/machine_memory.h"
 #include "engine/base/system.h"
+#include "engine/metrics.h"
 
 #define LIST_SECONDS 60 // after which the machine is searched again, if somebody asks
 
 struct waiting {
     struct server *server;
-    struct exchange *exchange;        // NULL: the client is gone
-    const struct server_model *model; // NULL: for the list
+    struct exchange *exchange; // NULL: the client is gone
+    struct wanted wanted;
     void (*handle)(struct server *s, struct exchange *x);
     struct waiting *next;
 };
@@ -44,15 +46,27 @@ static void append(struct server *s, struct waiting *w) {
 
 void server_model_wait(struct server *s, struct exchange *x, void (*handle)(struct server *s, struct exchange *x)) {
     struct waiting *w = xcalloc(1, sizeof *w);
-    *w = (struct waiting){.server = s, .exchange = x, .model = s->awaited, .handle = handle};
+    *w = (struct waiting){.server = s, .exchange = x, .wanted = s->wanted, .handle = handle};
     append(s, w);
     x->owner = w, x->gone = leave;
     s->n_waiting++;
 }
 
+// Whether the model's context is as large as wanted, or as it can be.
+static bool has_context(const struct server *s, const struct wanted *w) {
+    const struct server_model *m = w->model;
+    const int set = s->settings.context, most = set && set < m->info->n_context ? set : m->info->n_context;
+    if (m == s->lent || w->context <= m->context) return true;
+    return (w->context < most ? w->context : most) <= server_model_context(m);
+}
+
+static bool is_ready(const struct server *s, const struct wanted *w) {
+    return w->model->client && !w->model->leaving && has_context(s, w);
+}
+
 static bool is_over(const struct waiting *w) { // its wait
-    if (!w->model) return !w->server->lookup;
-    return (w->model->client && !w->model->leaving) || w->model->failure.code;
+    if (!w->wanted.model) return !w->server->lookup;
+    return w->wanted.model->failure.code || is_ready(w->server, &w->wanted);
 }
 
 // Those whose wait is over are handled again, in their turn.
@@ -72,11 +86,11 @@ static void retry(struct server *s) {
     for (struct server_model *m = s->models; m; m = m->next) m->failure = (struct status){0};
 }
 
-// The model that is loaded next; NULL: nobody waits for one that is not.
-static struct server_model *next_wanted(const struct server *s) {
+// What is loaded next; NULL: nobody waits for what is not.
+static const struct wanted *next_wanted(const struct server *s) {
     const struct waiting *w = s->waiting;
-    while (w && !(w->exchange && w->model && !w->model->client)) w = w->next;
-    return w ? (struct server_model *)w->model : NULL;
+    while (w && (!w->exchange || !w->wanted.model || is_ready(s, &w->wanted))) w = w->next;
+    return w ? &w->wanted : NULL;
 }
 
 uint64_t server_model_due(const struct server *s) {
@@ -87,7 +101,7 @@ uint64_t server_model_due(const struct server *s) {
 
 bool server_model_is_awaited(const struct server *s, const struct server_model *m) {
     const struct waiting *w = s->waiting;
-    while (w && !(w->exchange && w->model == m)) w = w->next;
+    while (w && !(w->exchange && w->wanted.model == m)) w = w->next;
     return w;
 }
 
@@ -111,7 +125,7 @@ bool server_model_listed(struct server *s) {
         s->looked = now;
         if (!s->lookup) s->lookup = models_lookup_start(s->params.opener, s->models_fd);
     }
-    s->awaited = NULL;
+    s->wanted = (struct wanted){0};
     return !s->lookup;
 }
 
@@ -167,15 +181,17 @@ static enum model_answer find_new(struct server *s, const char *name, struct ser
     return MODEL_READY;
 }
 
-enum model_answer server_model_find(struct server *s, const char *name, struct server_model **out, struct refusal *r) {
+enum model_answer server_model_find(struct server *s, const struct ask *a, struct server_model **out,
+                                    struct refusal *r) {
+    const char *name = a->model;
     struct server_model *m = name ? server_model_known(s, name) : server_model_present(s);
     if (!m && !name) refuse(r, 503, "model", "no model is loaded at the moment; requests may name one");
     if (!m && !name) return MODEL_REFUSED;
     const enum model_answer answer = m ? MODEL_READY : find_new(s, name, &m, r);
     if (answer != MODEL_READY) return answer;
     *out = m;
-    s->awaited = m;
-    if (m->client && !m->leaving) return MODEL_READY;
+    s->wanted = (struct wanted){m, a->context};
+    if (is_ready(s, &s->wanted)) return MODEL_READY;
     if (!m->failure.code) return MODEL_LATER;
     refuse(r, 503, "model", "%s", model_problem(m->path, m->failure.text));
     return MODEL_REFUSED;
@@ -189,7 +205,7 @@ void server_model_begin(struct server *s, struct server_model *m) {
     m->sampling = own.sampling;
     m->loaded = (int64_t)time(NULL);
     m->used = clock_ns();
-    m->keep = KEEP_FOREVER;
+    server_model_keep(m, m == s->named ? -1 : s->settings.keep_alive);
     const int fd = engine_event_fd(m->client);
     if (epoll_ctl(s->engines_fd, EPOLL_CTL_ADD, fd, &(struct epoll_event){.events = EPOLLIN}))
         panic("epoll: %s", strerror(errno));
@@ -201,6 +217,16 @@ void server_model_end(struct server *s, struct server_model *m) {
     m->memory = (struct model_memory){0};
     m->own = (struct loaded_model){0};
     m->leaving = false;
+}
+
+// Only what was loaded here is unloaded here.
+void server_model_keep(struct server_model *m, double seconds) {
+    m->keep = seconds < 0 || !m->own.client ? KEEP_FOREVER : (uint64_t)(seconds * (double)NANOSECONDS);
+}
+
+int server_model_context(const struct server_model *m) {
+    const int context = engine_metrics(m->client)->context;
+    return context > 0 ? context : m->info->n_context;
 }
 
 void server_model_use(struct server_model *m) {
@@ -215,10 +241,12 @@ void server_model_rest(struct server_model *m) {
 
 // ---- a lent one ----
 
-// Nothing but its client has to do with the model afterwards.
 static void end_uses(struct server *s, const struct server_model *m) {
     generations_stop(s, m, "the model was unloaded");
-    worker_wait(s->worker, -1);
+    while (m->n_uses) {
+        poll(&(struct pollfd){.fd = worker_fd(s->worker), .events = POLLIN}, 1, -1);
+        worker_collect(s->worker);
+    }
 }
 
 bool server_model_lend(struct server *s, struct engine *engine, const char *name, const char *path,
@@ -260,7 +288,7 @@ void server_model_turn(struct server *s) {
     take_list(s);
     server_pool_turn(s);
     retry(s);
-    struct server_model *next = next_wanted(s);
+    const struct wanted *next = next_wanted(s);
     if (next && !s->coming.model) server_pool_load(s, next);
 }
 

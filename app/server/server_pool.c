@@ -15,7 +15,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/machine_memory.h"
 
-#define CONVERSATION_TOKENS 4096 // that there has to be room for, unless the model's context is less
+#define CONVERSATION_TOKENS 4096 // that there has to be room for, if nobody says
 
 // ---- unloading ----
 
@@ -126,9 +126,17 @@ struct measuring { // a job of the worker's, which looks at a file that may lie 
     struct engine_params engine;
     struct status draft_refused; // which is no reason not to load it
     uint64_t room;
+    int context; // that is wanted
     struct model_memory least, memory;
     struct status status;
 };
+
+// Of KV cache: for one conversation of a length that is worth unloading others for.
+static int least_tokens(const struct measuring *j, const struct model_info *info) {
+    const int set = j->engine.context, most = set && set < info->n_context ? set : info->n_context;
+    const int least = j->context > CONVERSATION_TOKENS ? j->context : CONVERSATION_TOKENS;
+    return least < most ? least : most;
+}
 
 static void measuring_work(void *job) {
     struct measuring *j = job;
@@ -136,12 +144,9 @@ static void measuring_work(void *job) {
     struct model_file *file = j->path ? o->open_header(j->path, false, &j->status) : o->open(NULL, &j->status);
     if (!file) return;
     struct engine_params least = j->engine;
-    const int own = model_file_info(file)->n_context,
-              asked = j->engine.context ? j->engine.context : CONVERSATION_TOKENS;
-    if (!least.kv_tokens) least.kv_tokens = own < asked ? own : asked;
-    const bool measured = o->memory(file, &least, j->room, &j->least, &j->status) &&
-                          o->memory(file, &j->engine, j->room, &j->memory, &j->status);
-    if (measured && j->memory.kv_tokens < j->least.kv_tokens) j->memory = j->least;
+    if (!least.kv_tokens) least.kv_tokens = least_tokens(j, model_file_info(file));
+    if (o->memory(file, &least, j->room, &j->least, &j->status))
+        o->memory(file, &j->engine, j->room, &j->memory, &j->status);
     model_file_close(file);
 }
 
@@ -162,33 +167,42 @@ static void measure(struct server *s) {
                             .opener = s->params.opener,
                             .path = path ? xstrdup(path) : NULL,
                             .engine = engine_params(s),
-                            .room = room(s)};
+                            .room = room(s),
+                            .context = s->coming.context};
     j->engine.draft_refused = &j->draft_refused;
     s->coming.measuring = true;
     worker_do(s->worker, measuring_work, measuring_done, j);
 }
 
-void server_pool_load(struct server *s, struct server_model *m) {
-    s->coming = (struct coming){.model = m};
+void server_pool_load(struct server *s, const struct wanted *w) {
+    const int before = w->model->context;
+    s->coming = (struct coming){.model = w->model, .context = w->context > before ? w->context : before};
     measure(s);
+}
+
+// Room for one conversation; but where nothing can be unloaded for that, it has to get along with what there is.
+static const struct model_memory *need(const struct server *s, uint64_t unused) {
+    const struct coming *c = &s->coming;
+    return first_to_leave(s) || c->least.total <= unused ? &c->least : &c->memory;
 }
 
 static bool fits(struct server *s) {
     const struct server_model *first = first_to_leave(s);
     const uint64_t unused = room(s);
-    return (!unused || s->coming.least.total <= unused) && !(first && first->memory.on_devices);
+    if (s->coming.model->client || (first && first->memory.on_devices)) return false;
+    return !unused || need(s, unused)->total <= unused;
 }
 
 static void refuse_for_memory(struct server *s, uint64_t most) {
     struct status st;
-    char need[24], unused[24];
+    char needed[24], unused[24];
     status_fail(&st, STATUS_MEMORY, "not enough memory: needs %s, %s free",
-                units_bytes((double)s->coming.least.total, need), units_bytes((double)most, unused));
+                units_bytes((double)need(s, most)->total, needed), units_bytes((double)most, unused));
     fail(s, &st);
 }
 
 static void make_room(struct server *s) {
-    struct server_model *m = first_to_leave(s);
+    struct server_model *m = s->coming.model->client ? s->coming.model : first_to_leave(s);
     uint64_t most = room(s);
     for (const struct server_model *each = s->models; each; each = each->next) most += each->own.memory.total;
     if (m && s->coming.least.total <= most) m->leaving = true;
@@ -208,7 +222,8 @@ static void start(struct server *s) {
     struct status st = {0};
     struct model_loader_params params = {
         .opener = s->params.opener, .path = c->model->path, .engine = engine_params(s), .notify_fd = s->models_fd};
-    if (!c->memory.on_devices) params.engine.kv_tokens = c->memory.kv_tokens;
+    const int least = need(s, room(s))->kv_tokens, most = c->memory.kv_tokens;
+    if (!c->memory.on_devices) params.engine.kv_tokens = most > least ? most : least;
     log_info("server", "%s: loading", c->model->name);
     c->loader = model_loader_start(&params, &st);
     if (!c->loader) fail(s, &st);
@@ -224,6 +239,7 @@ static void take(struct server *s) {
         fail(s, &st);
         return;
     }
+    m->context = s->coming.context;
     forget_coming(s);
     if (m->client) { // it was lent meanwhile
         close_model(s, &loaded);
@@ -243,7 +259,7 @@ static bool bring(struct server *s) {
     if (!c->model || c->measuring || s->n_closing || (c->loader && !model_loader_done(c->loader))) return false;
     while (m && !m->leaving) m = m->next;
     if (c->loader) take(s);
-    else if (c->model->client) forget_coming(s); // likewise
+    else if (c->model == s->lent) forget_coming(s);
     else if (m) return let_leave(s, m);
     else if (!c->measured) measure(s);
     else if (fits(s)) start(s);

@@ -35,13 +35,20 @@ struct server_model {
     uint64_t used;         // clock_ns when the latest of them began or ended
     uint64_t keep;         // ns that it stays loaded after that; KEEP_FOREVER: until room is needed
     bool leaving;          // no more uses begin: it is unloaded when they have ended
+    int context;           // tokens of a conversation for which room was wanted when it was loaded; 0: not said
     struct status failure; // why it could not be loaded, until those who waited for it know
     struct server_model *next;
 };
 #define KEEP_FOREVER UINT64_MAX
 
+struct wanted {                 // by a request
+    struct server_model *model; // NULL: the list of models
+    int context;                // of at least so many tokens, if the model can; 0: any
+};
+
 struct coming {                 // a model that is to be loaded
     struct server_model *model; // NULL: none is
+    int context;                // tokens of a conversation that there has to be room for; 0: as usual
     bool measuring, measured;
     struct model_memory least, memory; // that it takes: with one conversation; with as many as there is room for
     struct model_loader *loader;       // NULL: not loading yet
@@ -67,8 +74,8 @@ struct server {
     struct model_list list;
     uint64_t looked; // clock_ns when the models were last looked for; 0: never
     struct waiting *waiting;
-    int n_waiting;                // of them, whose clients are there
-    struct server_model *awaited; // what the latest that was told to wait waits for; NULL: the list
+    int n_waiting;        // of them, whose clients are there
+    struct wanted wanted; // by the latest that was told to wait
 
     // server_pool.c
     struct server_model *models;
@@ -87,8 +94,10 @@ void server_model_turn(struct server *s);
 uint64_t server_model_due(const struct server *s); // clock_ns; 0: never
 
 enum model_answer { MODEL_READY, MODEL_LATER, MODEL_REFUSED };
-// name: as a client has it; NULL: the present one. LATER: server_model_wait brings the exchange back.
-enum model_answer server_model_find(struct server *s, const char *name, struct server_model **out, struct refusal *r);
+// The one whose name is in what is asked; without one, the present one. LATER: server_model_wait brings the exchange
+// back. *out is set if the model is known.
+enum model_answer server_model_find(struct server *s, const struct ask *a, struct server_model **out,
+                                    struct refusal *r);
 void server_model_wait(struct server *s, struct exchange *x, void (*handle)(struct server *s, struct exchange *x));
 bool server_model_is_awaited(const struct server *s, const struct server_model *m);
 
@@ -103,6 +112,8 @@ struct server_model *server_model_present(const struct server *s); // where a re
 
 void server_model_begin(struct server *s, struct server_model *m); // it has just been loaded, or lent
 void server_model_end(struct server *s, struct server_model *m);   // its client is about to be closed
+void server_model_keep(struct server_model *m, double seconds);    // when it is idle; < 0: until its memory is needed
+int server_model_context(const struct server_model *m);            // tokens of a conversation, of one that is loaded
 // A use of one that is loaded, during which it stays so.
 void server_model_use(struct server_model *m);
 void server_model_rest(struct server_model *m);
@@ -118,7 +129,7 @@ void server_model_withdraw(struct server *s);
 
 // ---- server_pool.c: which models are loaded ----
 
-void server_pool_load(struct server *s, struct server_model *m); // begins to; no other one may be coming
+void server_pool_load(struct server *s, const struct wanted *w); // begins to; nothing else may be coming
 void server_pool_unload(struct server *s, struct server_model *m);
 void server_pool_turn(struct server *s);
 uint64_t server_pool_due(const struct server *s); // clock_ns; 0: never
@@ -144,7 +155,7 @@ struct generation {
     struct exchange *exchange; // NULL: nobody waits for it any more
     const struct reply_form *form;
     struct server_model *model;
-    uint64_t request;
+    uint64_t request, number; // of the engine's; of the server's
     enum request_state state;
     int64_t created;                  // seconds since 1970
     uint64_t submitted, first, ended; // clock_ns; first: text; 0: not yet
@@ -168,7 +179,8 @@ struct reply_form {
     bool keeps;         // the texts of streams, too
     int max_tokens;     // likewise; 0: as the settings have it
     const char *stream_type;
-    json_t *(*idle)(const struct server_model *m); // the reply to a request without a prompt; NULL: refused
+    json_t *(*idle)(const struct server_model *m, const char *reason); // the reply to a request without a prompt; NULL:
+                                                                       // refused
     void (*piece)(struct generation *g, int answer, const struct engine_event *e); // of a stream
     void (*ping)(struct generation *g); // to a stream in which nothing has come for a while
     void (*end_answer)(struct generation *g, int answer);

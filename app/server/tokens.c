@@ -120,7 +120,7 @@ static void begin(struct server *s, struct exchange *x, const struct job_kind *k
     bool good = j->object && fields_read(j->object, kind->fields, true, &j->ask, &r);
     if (good && !j->ask.prompt && !j->ask.ids && !j->ask.n_messages) good = refuse(&r, 400, kind->needed, "is missing");
     struct server_model *m = NULL;
-    const enum model_answer model = good ? server_model_find(s, j->ask.model, &m, &r) : MODEL_REFUSED;
+    const enum model_answer model = good ? server_model_find(s, &j->ask, &m, &r) : MODEL_REFUSED;
     if (model != MODEL_READY) {
         if (model == MODEL_LATER) server_model_wait(s, x, kind->handle);
         else reply_refusal(x, kind->form, &r);

@@ -45,6 +45,16 @@ await run({
     const answer = await client.chat({ model, messages, format, options: { ...options, num_predict: 200 } });
     assert.ok(Number.isInteger(JSON.parse(answer.message.content).n));
   },
+  async 'a model stays as long as it is asked to'() {
+    await client.chat({ model, messages, options: { ...options, num_ctx: 64 }, keep_alive: '10m' });
+    const [loaded] = (await client.ps()).models;
+    const minutes = (new Date(loaded.expires_at) - Date.now()) / 60000;
+    assert.ok(loaded.name === model && loaded.size > 0 && minutes > 8 && minutes < 10.1);
+    assert.equal((await client.generate({ model, prompt: '', keep_alive: 0 })).done_reason, 'unload');
+    assert.equal((await client.ps()).models.length, 0);
+    assert.equal((await client.generate({ model, prompt: '' })).done_reason, 'load');
+    assert.equal((await client.ps()).models.length, 1);
+  },
   async 'errors are those that the client knows'() {
     const status = (code) => (e) => e.status_code === code && e.message.length > 10;
     await assert.rejects(client.chat({ model: 'nosuch', messages }), status(404));

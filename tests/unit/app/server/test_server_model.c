@@ -52,6 +52,12 @@ static void asked_and_answered(const char *model, const char *body) {
     assert_answered(fd, model, "ok");
 }
 
+// Until the guide has to make room for another model.
+static void wait_until_it_leaves(void) {
+    for (int turns = 0; turns < 3000 && !server->named->leaving; turns++) turn(1);
+    assert_true(server->named->leaving);
+}
+
 // ---- beside each other ----
 
 static void test_a_model_is_loaded_beside_others(void **state) {
@@ -129,7 +135,9 @@ static void test_nobody_is_passed_over(void **state) {
     (void)state;
     int first = ask(ASK("guide"));
     wait_for_requests(1);
-    int second = ask(ASK("other")), third = ask(ASK("guide"));
+    int second = ask(ASK("other"));
+    wait_until_it_leaves();
+    int third = ask(ASK("guide"));
     turn(20);
     assert_int_equal(engine.n_requests, 1);  // the third waits for the second
     assert_string_equal(loaded(), "guide "); // which waits for the first
@@ -150,7 +158,7 @@ static void test_two_that_do_not_fit_take_turns(void **state) {
     int fds[7];
     for (int i = 0; i < 7; i++) {
         fds[i] = ask(bodies[i % 2]);
-        turn(10);
+        if (i == 1) wait_until_it_leaves();
     }
     // One of the guide's runs; the other model comes next, with all that waited for it; then the guide's others.
     static const int order[] = {0, 1, 3, 5, 2, 4, 6};
@@ -163,6 +171,29 @@ static void test_two_that_do_not_fit_take_turns(void **state) {
         engine.n_requests = all;
         assert_answered(fds[order[i]], names[order[i] % 2], "turn");
     }
+}
+
+static bool memory_of_long_conversations(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                                         struct model_memory *out, struct status *st) {
+    (void)m, (void)available, (void)st;
+    *out = (struct model_memory){.kv_tokens = p->kv_tokens ? p->kv_tokens : 64,
+                                 .total = p->kv_tokens ? 2 * tenths(10) : 1};
+    return true;
+}
+
+static void test_where_nothing_makes_room_a_model_gets_along_with_less(void **state) {
+    (void)state;
+    struct status st = {0};
+    const struct model_opener opener = {.open = fixture_open,
+                                        .open_header = fixture_open_header,
+                                        .memory = memory_of_long_conversations,
+                                        .open_engine = fixture_open_engine};
+    struct server_params params = server_params();
+    params.opener = &opener;
+    close_server();
+    server = server_open(&params, &st);
+    assert_true(server && server_load(server, "guide", &st));
+    asked_and_answered("guide", HI);
 }
 
 static void test_what_is_too_large_unloads_nothing(void **state) {
@@ -181,7 +212,7 @@ static void test_who_leaves_while_waiting_holds_nobody_up(void **state) {
     int first = ask(ASK("guide"));
     wait_for_requests(1);
     int second = ask(ASK("other"));
-    turn(20);
+    wait_until_it_leaves();
     int third = ask(ASK("guide"));
     turn(20);
     assert_int_equal(engine.n_requests, 1);
@@ -259,6 +290,132 @@ static void test_models_are_described_without_loading(void **state) {
     assert_string_equal(loaded(), "guide ");
 }
 
+// ---- how long they stay ----
+
+#define OLLAMA(model, more) "{\"model\":\"" model "\",\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]," more "}"
+
+static void chat_keeping(const char *body) { // by Ollama's API
+    const uint64_t before = engine.n_requests;
+    int fd = post("/api/chat", body);
+    wait_for_requests(before + 1);
+    answer("ok");
+    assert_says(hear(fd, NULL), "\"done\":true");
+    close(fd);
+}
+
+static void at(uint64_t begin, uint64_t seconds) {
+    clock_freeze(begin + seconds * NANOSECONDS);
+    turn(5);
+}
+
+static void test_idle_models_are_unloaded_in_time(void **state) {
+    (void)state;
+    const uint64_t begin = clock_ns();
+    clock_freeze(begin);
+    asked_and_answered("other", ASK("other"));
+    int busy = ask(ASK("third"));
+    wait_for_requests(2);
+    at(begin, 200);
+    asked_and_answered("other", ASK("other"));
+    at(begin, 499);
+    assert_string_equal(loaded(), "third other guide ");
+    at(begin, 501);
+    assert_string_equal(loaded(), "third guide "); // one that answers stays
+    engine.n_requests = 2;
+    answer("late");
+    assert_answered(busy, "third", "late");
+    at(begin, 1000);
+    assert_string_equal(loaded(), "guide "); // which the server was started with
+    clock_freeze(0);
+}
+
+static void test_requests_say_how_long_a_model_stays(void **state) {
+    (void)state;
+    const uint64_t begin = 1000000000 * NANOSECONDS;
+    clock_freeze(begin);
+    chat_keeping(OLLAMA("other", "\"keep_alive\":\"1h30m\""));
+    chat_keeping(OLLAMA("third", "\"keep_alive\":-1"));
+    chat_keeping(OLLAMA("fourth", "\"keep_alive\":0"));
+    turn(5);
+    assert_string_equal(loaded(), "third other guide ");
+    assert_says(heard, "\"expires_at\":\"2001-09-09T03:16:40.000000Z\"");
+    at(begin, 5401);
+    assert_string_equal(loaded(), "third guide ");
+    at(begin, 100000000);
+    assert_string_equal(loaded(), "third guide ");
+    chat_keeping(OLLAMA("third", "\"keep_alive\":\"500ms\""));
+    at(begin, 100000001);
+    assert_string_equal(loaded(), "guide ");
+    clock_freeze(0);
+}
+
+static void test_a_model_is_unloaded_on_request(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *model;
+    } cases[] = {{"/api/chat", "other"}, {"/api/generate", "guide"}, {"/api/generate", "third"}};
+    asked_and_answered("other", ASK("other"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *body = xasprintf("{\"model\":\"%s\",\"keep_alive\":0}", cases[i].model);
+        int fd = post(cases[i].path, body);
+        assert_says(hear(fd, NULL), "\"done_reason\":\"unload\"");
+        close(fd);
+        free(body);
+    }
+    turn(5);
+    assert_string_equal(loaded(), ""); // the third was never there
+    asked_and_answered("guide", HI);
+    turn(5);
+    assert_string_equal(loaded(), "guide "); // it stays again
+}
+
+// ---- contexts ----
+
+static int n_opened, opened_tokens; // engines; of KV cache, in the latest
+
+static bool memory_of_tokens(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                             struct model_memory *out, struct status *st) {
+    (void)m, (void)available, (void)st;
+    *out = (struct model_memory){.kv_tokens = p->kv_tokens ? p->kv_tokens : 64, .total = 1};
+    return true;
+}
+
+static struct engine *open_counted(struct model_file *m, const struct engine_params *p, struct status *st) {
+    n_opened++;
+    engine.metrics.context = opened_tokens = p->kv_tokens;
+    return fixture_open_engine(m, p, st);
+}
+
+static const struct model_opener counted_models = {
+    .open = fixture_open, .open_header = fixture_open_header, .memory = memory_of_tokens, .open_engine = open_counted};
+
+static void test_a_larger_context_is_loaded_for_who_wants_it(void **state) {
+    (void)state;
+    server->params.opener = &counted_models;
+    settings.context = 0;
+    n_opened = 0;
+    chat_keeping(OLLAMA("other", "\"options\":{\"num_ctx\":64}"));
+    assert_int_equal(n_opened, 1);
+    assert_int_equal(opened_tokens, 512); // all that the model has
+    engine.metrics.context = 100;         // as if there had been no memory for it
+    chat_keeping(OLLAMA("other", "\"options\":{\"num_ctx\":100}"));
+    assert_int_equal(n_opened, 1);
+    int before = ask(ASK("other"));
+    wait_for_requests(3);
+    int larger = post("/api/chat", OLLAMA("other", "\"stream\":false,\"options\":{\"num_ctx\":200}"));
+    turn(20);
+    assert_int_equal(n_opened, 1); // what it answers comes first
+    answer("before");
+    assert_answered(before, "other", "before");
+    wait_for_requests(4);
+    answer("larger");
+    assert_answered(larger, "other", "larger");
+    assert_int_equal(n_opened, 2);
+    engine.metrics.context = 100; // nor is there now
+    chat_keeping(OLLAMA("other", "\"options\":{\"num_ctx\":200}"));
+    assert_int_equal(n_opened, 2); // it is not tried for ever
+}
+
 // ---- a lent one ----
 
 static struct model_file *lent_file;
@@ -287,6 +444,12 @@ static void test_a_lent_model_answers_and_is_never_unloaded(void **state) {
     int fd = ask(ASK("other"));
     assert_int_equal(status_of(hear(fd, NULL)), 503);
     close(fd);
+    assert_string_equal(loaded(), "lent guide ");
+    fd = post("/api/generate", "{\"model\":\"lent\",\"keep_alive\":0}");
+    assert_int_equal(status_of(hear(fd, NULL)), 400);
+    close(fd);
+    chat_keeping(OLLAMA("lent", "\"keep_alive\":0"));
+    turn(5);
     assert_string_equal(loaded(), "lent guide ");
     take_back();
     asked_and_answered("guide", HI);
@@ -387,6 +550,7 @@ int main(void) {
         WITH_SERVER(test_the_least_recently_used_model_makes_room),
         WITH_LITTLE(test_nobody_is_passed_over),
         WITH_LITTLE(test_two_that_do_not_fit_take_turns),
+        WITH_SERVER(test_where_nothing_makes_room_a_model_gets_along_with_less),
         WITH_SERVER(test_what_is_too_large_unloads_nothing),
         WITH_LITTLE(test_who_leaves_while_waiting_holds_nobody_up),
         WITH_LIST(test_who_finds_no_room_to_wait_holds_nobody_up),
@@ -394,6 +558,10 @@ int main(void) {
         WITH_LITTLE(test_a_server_closes_while_somebody_waits),
         WITH_SERVER(test_a_server_closes_while_a_model_is_loaded),
         WITH_SERVER(test_models_are_described_without_loading),
+        WITH_SERVER(test_idle_models_are_unloaded_in_time),
+        WITH_SERVER(test_requests_say_how_long_a_model_stays),
+        WITH_SERVER(test_a_model_is_unloaded_on_request),
+        WITH_SERVER(test_a_larger_context_is_loaded_for_who_wants_it),
         WITH_SERVER(test_a_lent_model_answers_and_is_never_unloaded),
         WITH_SERVER(test_a_model_is_withdrawn_in_mid_answer),
         WITH_SERVER(test_the_loaded_model_makes_way_for_a_lent_one_of_its_name),
