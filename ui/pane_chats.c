@@ -137,7 +137,7 @@ static void draw(struct view_frame *f, struct rect box, void *kept) {
     struct rect inside = rect_inside(box), clients = inside;
     clients.height = client_rows(v, inside.height);
     inside.height -= clients.height;
-    clients.y += v->n_listed < inside.height ? v->n_listed + (v->n_listed + 1 < inside.height) : inside.height;
+    clients.y += v->n_listed < inside.height ? v->n_listed + 1 : inside.height; // a blank line between
     k->list.plain = true;
     k->list.count = v->n_listed;
     if (current != k->current || inside.height != k->list.height || k->list.scroll > v->n_listed)

@@ -16,7 +16,7 @@ enum {
     HEAD = 1,
     FOOT = 3,
     MARK = 2,     // columns
-    STATE = 12,   // likewise, at the right: "38.0 tok/s"
+    STATE = 8,    // likewise, at the right: "writes"
     TOKENS = 14,  // "1,204 tokens"
     ROOMY = 40,   // of a row, from which on there is the path too,
     ROOMIER = 80, // and the model and the tokens
@@ -46,11 +46,12 @@ struct style clients_style(const struct view_client *c) {
 }
 
 const char *clients_progress(const struct view_client *c, char out[VIEW_NUMBER]) {
-    const char *state = c->state == REQUEST_DECODING     ? "writes"
-                        : c->state == REQUEST_PREFILLING ? "reads"
-                                                         : "waits";
-    if (c->state != REQUEST_DECODING || c->tokens_per_second <= 0) return strcpy(out, state);
-    snprintf(out, VIEW_NUMBER, c->tokens_per_second < 9.95f ? "%.1f/s" : "%.0f/s", (double)c->tokens_per_second);
+    const char *state = c->state == REQUEST_DECODING ? "writes" : c->state == REQUEST_PREFILLING ? "reads" : "waits";
+    strcpy(out, state);
+    if (c->state == REQUEST_PREFILLING && c->prefill_total > 0)
+        snprintf(out, VIEW_NUMBER, "%d%%", (int)(100LL * c->prefill_done / c->prefill_total));
+    if (c->state == REQUEST_DECODING && c->tokens_per_second > 0)
+        snprintf(out, VIEW_NUMBER, c->tokens_per_second < 9.95f ? "%.1f/s" : "%.0f/s", (double)c->tokens_per_second);
     return out;
 }
 
@@ -132,12 +133,15 @@ static void draw_row(void *context, struct view_frame *f, struct rect line, int 
     frame_hit(f, line, HIT_ROW, row);
 }
 
-// "writes 38.0 tok/s, 120 tokens, first after 210 ms"
+// "writes 38.0 tok/s, 120 tokens, first after 210 ms", "reads 120 of 512 tokens"
 static void draw_figures(struct view_frame *f, struct rect line, const struct view_client *c) {
     char state[VIEW_NUMBER], rate[VIEW_NUMBER], tokens[2 * VIEW_NUMBER], first[VIEW_NUMBER], text[6 * VIEW_NUMBER];
     clients_progress(&(struct view_client){.state = c->state}, state);
     int n = snprintf(text, sizeof text, "%s", state);
-    if (c->tokens_per_second > 0)
+    if (c->state == REQUEST_PREFILLING && c->prefill_total > 0)
+        n += snprintf(text + n, sizeof text - (size_t)n, " %s of %s tokens", view_number(c->prefill_done, rate),
+                      view_number(c->prefill_total, tokens));
+    if (c->state == REQUEST_DECODING && c->tokens_per_second > 0)
         n += snprintf(text + n, sizeof text - (size_t)n, " %s tok/s", view_rate((double)c->tokens_per_second, rate));
     if (c->tokens) n += snprintf(text + n, sizeof text - (size_t)n, ", %s", tokens_text(c, tokens));
     if (c->first_token > 0)
@@ -157,14 +161,15 @@ static void draw_foot(struct view_frame *f, struct rect foot, const struct view_
 static void draw_head(struct view_frame *f, struct rect line, const struct kept *k) {
     const char *key = keys_name(COMMAND_SERVE);
     if (!f->view->serving) {
-        canvas_print(f->canvas, line, line.x, line.y, view_style(ROLE_DIM), "not serving: %s%s",
-                     *key ? key : "the command serve", " begins");
+        canvas_print(f->canvas, line, line.x, line.y, view_style(ROLE_DIM), "not serving: %s begins",
+                     *key ? key : "the command serve");
         return;
     }
     const int used = canvas_cut(f->canvas, line, view_style(ROLE_LINK), k->address);
     const struct rect rest = rect_after(line, used + 2);
-    const char *hint = "Enter copies it";
-    if (rest.width >= (int)strlen(hint)) canvas_text(f->canvas, rest, rest.x, rest.y, view_style(ROLE_DIM), hint, 15);
+    static const char hint[] = "Enter copies it";
+    if (rest.width >= (int)strlen(hint))
+        canvas_text(f->canvas, rest, rest.x, rest.y, view_style(ROLE_DIM), hint, strlen(hint));
 }
 
 // The cursor stays on its request while others come and go.
@@ -197,8 +202,7 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     if (s && s->n_more && rows.height > k->list.count)
         canvas_print(f->canvas, rows, rows.x + MARK, rows.y + k->list.count, view_style(ROLE_DIM), "and %d more",
                      s->n_more);
-    if (foot)
-        draw_foot(f, (struct rect){in.x, in.y + in.height - foot, in.width, foot}, &s->clients[k->list.chosen]);
+    if (foot) draw_foot(f, (struct rect){in.x, in.y + in.height - foot, in.width, foot}, &s->clients[k->list.chosen]);
 }
 
 const struct pane pane_clients = {

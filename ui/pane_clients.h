@@ -10,6 +10,6 @@ int clients_count(const struct screen_view *v); // also of those that are not li
 
 void clients_draw_mark(struct view_frame *f, struct rect line, struct style style); // one column
 struct style clients_style(const struct view_client *c);                            // by its state, on the ground
-const char *clients_progress(const struct view_client *c, char out[VIEW_NUMBER]);   // "waits", "reads", "38/s"
+const char *clients_progress(const struct view_client *c, char out[VIEW_NUMBER]);   // "waits", "42%", "38/s"
 
 #endif

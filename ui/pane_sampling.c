@@ -17,7 +17,7 @@ static const struct {
     {COMMAND_QUIT, "quit"},
 };
 #define LEAST_KNOBS 20 // columns
-#define N_HINTS ((int)(sizeof hints / sizeof *hints))
+#define N_HINTS     ((int)(sizeof hints / sizeof *hints))
 
 static int hint_width(int i) {
     char key[KEY_NAME];
@@ -51,8 +51,8 @@ static int draw_serving(struct view_frame *f, struct rect line, int least) {
     if (!s) return line.x + line.width;
     int width = snprintf(text, sizeof text, "serving %.100s", s->address);
     if (clients)
-        width += snprintf(text + width, sizeof text - (size_t)width, clients == 1 ? ", 1 client" : ", %d clients",
-                          clients);
+        width +=
+            snprintf(text + width, sizeof text - (size_t)width, clients == 1 ? ", 1 client" : ", %d clients", clients);
     if (line.width - width - 2 < least) width = (int)strlen("serving");
     if (line.width - width - 2 < least) return line.x + line.width;
     const struct rect place = {line.x + line.width - width - 1, line.y, width, 1};

@@ -246,8 +246,9 @@ struct view_client { // another program whose request is being answered
     const char *path;  // that it asked, e.g. "/v1/chat/completions"
     const char *model;
     enum request_state state; // pending, prefilling or decoding
-    int tokens;               // of its answers, so far
-    float tokens_per_second;  // 0: not known yet
+    int prefill_done, prefill_total;
+    int tokens;              // of its answers, so far
+    float tokens_per_second; // 0: not known
     double first_token;       // seconds that it took; 0: there is none yet
 };
 

@@ -379,7 +379,7 @@ static void command_suspend(struct chat *c, const struct ui_command *command) {
 }
 
 static int running(const struct chat *c) {
-    int count = 0;
+    int count = chat_serve_clients(c);
     for (int i = 0; i < session_count(c->session); i++) count += session_chat(c->session, i)->n_answers;
     return count;
 }

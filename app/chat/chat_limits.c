@@ -132,7 +132,7 @@ void chat_limits_yield(struct chat *c) {
 static bool quiet(const struct chat *c) {
     for (int i = 0; i < session_count(c->session); i++)
         if (session_busy(session_chat(c->session, i))) return false;
-    return c->client && !chat_serve_busy(c) && !model_host_loading(c->p.host) && !c->limits->meter;
+    return c->client && !chat_serve_clients(c) && !model_host_loading(c->p.host) && !c->limits->meter;
 }
 
 // The engine uses the processor although no answer waits for it.

@@ -121,8 +121,8 @@ static const char *stopped_text(const struct chat *c, char text[64]) {
 static void release(void *context) {
     struct chat *c = context;
     char text[64];
+    c->models->stopped = chat_serve_clients(c) + session_abandon(c->session, "stopped for another model");
     chat_serve_withdraw(c);
-    c->models->stopped = session_abandon(c->session, "stopped for another model");
     chat_timeline_release(c);
     c->client = NULL;
     session_set_client(c->session, NULL, c->model_name);

@@ -135,10 +135,10 @@ bool chat_serve_turn(struct chat *c) {
     c->stale = true;
     if (s->report.state == SERVER_STOPPED) ended(c);
     else if (s->report.state != before && !s->stopping) began(c);
-    return chat_serve_busy(c);
+    return chat_serve_clients(c);
 }
 
-bool chat_serve_busy(const struct chat *c) { return c->serve->report.clients.n_clients; }
+int chat_serve_clients(const struct chat *c) { return is_serving(c->serve) ? c->serve->report.clients.n_clients : 0; }
 
 void chat_serve_cancel(struct chat *c, const struct ui_command *command) {
     if (!c->serve->thread || !command->text) return;
@@ -157,6 +157,8 @@ void chat_serve_show(struct chat *c, struct screen_view *view) {
                                              .path = from->path,
                                              .model = from->model,
                                              .state = from->state,
+                                             .prefill_done = from->prefill_done,
+                                             .prefill_total = from->prefill_total,
                                              .tokens = from->n_tokens,
                                              .tokens_per_second = from->tokens_per_second,
                                              .first_token = (double)from->first_token};

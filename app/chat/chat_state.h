@@ -222,7 +222,7 @@ void chat_serve_lend(struct chat *c);          // the engine that there is now
 void chat_serve_withdraw(struct chat *c);      // before it is closed
 int chat_serve_fd(const struct chat *c);       // −1: nothing to wait for
 bool chat_serve_turn(struct chat *c);          // whether there is news of clients
-bool chat_serve_busy(const struct chat *c);    // requests are being answered
+int chat_serve_clients(const struct chat *c);  // whose requests are being answered
 void chat_serve_show(struct chat *c, struct screen_view *view);
 
 // chat_limits.c

@@ -63,10 +63,16 @@ static void on_admit(void *context, struct exchange *x) {
 }
 
 static void on_handle(void *context, struct exchange *x) {
+    struct server *s = context;
     struct refusal r;
     const struct route *route = route_find(x, &r); // it was admitted
     log_debug("server", "%s %s", route->method, route->path);
-    route->handle(context, x);
+    if (s->params.hurries && atomic_load(s->params.hurries)) {
+        refuse(&r, 503, NULL, "the model is being changed");
+        reply_refusal(x, route_form(x->path), &r);
+    } else {
+        route->handle(s, x);
+    }
 }
 
 // ---- the loop ----

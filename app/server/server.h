@@ -6,6 +6,8 @@
 #ifndef CONFAB_SERVER_SERVER_H
 #define CONFAB_SERVER_SERVER_H
 
+#include <stdatomic.h>
+
 #include "app/base/settings.h"
 #include "app/models/model.h"
 #include "app/session/loop.h"
@@ -13,6 +15,7 @@
 struct server_params {
     const struct settings *settings; // borrowed, and unchanged until it is closed
     const struct model_opener *opener;
+    const atomic_bool *hurries; // while somebody waits for the end of a turn, requests are refused; NULL: nobody does
 };
 
 struct server;

@@ -28,8 +28,9 @@ struct server_thread {
     pthread_mutex_t lock;
     pthread_cond_t let_go;
     struct server_loan offered; // not taken yet; its path is owned; without an engine: none is
-    bool holds, withdraw; // holds: the thread has taken it
+    bool holds, withdraw;       // holds: the thread has taken it
     bool stop;
+    atomic_bool hurries; // the owner waits for a withdrawal, or will for the end
     struct server_report report;
 
     struct queue cancelled; // numbers of exchanges; has a lock of its own
@@ -51,6 +52,7 @@ static void let_go(struct server_thread *t) {
     server_model_withdraw(t->server);
     pthread_mutex_lock(&t->lock);
     t->holds = t->withdraw = false;
+    atomic_store(&t->hurries, t->stop);
     pthread_cond_broadcast(&t->let_go);
     pthread_mutex_unlock(&t->lock);
 }
@@ -142,7 +144,8 @@ static void serve(struct server_thread *t) {
 static void *thread_main(void *argument) {
     struct server_thread *t = argument;
     struct status st = {0};
-    t->server = server_open(&(struct server_params){.settings = &t->settings, .opener = t->opener}, &st);
+    t->server = server_open(
+        &(struct server_params){.settings = &t->settings, .opener = t->opener, .hurries = &t->hurries}, &st);
     if (t->server) serve(t);
     if (st.code) log_error("server", "%s", st.text);
     report_state(t, SERVER_STOPPED, 0, &st);
@@ -172,7 +175,8 @@ struct server_thread *server_thread_open(const struct settings *s, const struct 
     t->settings.kv_disk = 0; // nothing of a request is kept
     if (t->order_fd >= 0) t->report_fd = system_open_eventfd(st);
     if (t->report_fd >= 0 && queue_open(&t->cancelled, sizeof(uint64_t), st) &&
-        system_start_thread(&t->thread, thread_main, t, st)) return t;
+        system_start_thread(&t->thread, thread_main, t, st))
+        return t;
     thread_free(t);
     return NULL;
 }
@@ -204,7 +208,7 @@ void server_thread_withdraw(struct server_thread *t) {
     pthread_mutex_lock(&t->lock);
     offer(t, &(struct server_loan){0});
     t->withdraw = t->holds;
-    if (t->holds) notify(t->order_fd);
+    if (t->holds) atomic_store(&t->hurries, true), notify(t->order_fd);
     while (t->holds) pthread_cond_wait(&t->let_go, &t->lock);
     pthread_mutex_unlock(&t->lock);
 }
@@ -217,6 +221,7 @@ void server_thread_cancel(struct server_thread *t, uint64_t number) {
 void server_thread_stop(struct server_thread *t) {
     pthread_mutex_lock(&t->lock);
     t->stop = true;
+    atomic_store(&t->hurries, true);
     pthread_mutex_unlock(&t->lock);
     notify(t->order_fd);
 }

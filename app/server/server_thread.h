@@ -7,8 +7,8 @@
 // The server and all that belongs to it is the thread's alone. What the two have in common lies behind one lock, which
 // nobody holds while he does anything that takes time: what the owner wants (orders), and what he is shown (a report).
 // The thread never waits for its owner. So the owner may wait for it, and does in two places: until an engine is let
-// go, which comes with the end of the present turn (what a turn does is limited by what a request may have), and until
-// the thread has ended. All functions are the owner's, and are called on one thread.
+// go, and until the thread has ended. The first comes with the end of the present turn, for which it hurries: it begins
+// no request any more, and what one may cost is limited. All functions are the owner's, and are called on one thread.
 #ifndef CONFAB_SERVER_SERVER_THREAD_H
 #define CONFAB_SERVER_SERVER_THREAD_H
 

@@ -5,6 +5,7 @@
 #include "app/base/clean.h"
 #include "app/server/server_state.h"
 #include "engine/base/clock.h"
+#include "engine/metrics.h"
 
 // ---- exchanges ----
 
@@ -41,17 +42,23 @@ static void put_name(const struct exchange *x, char *out, size_t size) {
     free(product);
 }
 
-static void put_generation(struct server_client *c, const struct generation *g) {
-    uint64_t last = 0;
-    for (int i = 0; i < g->n_answers; i++) {
-        c->n_tokens += g->answers[i].n_tokens;
-        if (g->answers[i].last > last) last = g->answers[i].last;
+// What the engine knows of it.
+static void put_metrics(struct server_client *c, const struct generation *g, const struct engine_metrics *f) {
+    for (int i = 0; i < f->n_requests; i++) {
+        const struct request_metrics *r = &f->requests[i];
+        if (r->request != g->request) continue;
+        if (metric_known(r->tokens_per_second)) c->tokens_per_second += r->tokens_per_second;
+        if (r->answer == 0 && r->prefill_done > 0) c->prefill_done = r->prefill_done;
+        if (r->answer == 0 && r->prefill_total > 0) c->prefill_total = r->prefill_total;
     }
-    const double seconds = last > g->first ? (double)(last - g->first) / NANOSECONDS : 0;
+}
+
+static void put_generation(struct server_client *c, const struct generation *g) {
     put(c->model, sizeof c->model, g->model->name);
     c->state = g->state;
+    for (int i = 0; i < g->n_answers; i++) c->n_tokens += g->answers[i].n_tokens;
     if (g->first) c->first_token = (float)(g->first - g->submitted) / NANOSECONDS;
-    if (rate_is_steady(c->n_tokens, seconds)) c->tokens_per_second = (float)((c->n_tokens - g->n_answers) / seconds);
+    put_metrics(c, g, engine_metrics(g->model->client));
 }
 
 void server_snapshot(const struct server *s, struct server_snapshot *out) {

@@ -8,18 +8,19 @@
 #define SNAPSHOT_CLIENTS 64 // that are listed
 
 struct server_client {
-    uint64_t number;          // of its exchange
-    char name[32], path[48];  // as it calls itself, or its address
-    char model[64];           // "": it waits for one
-    enum request_state state; // pending, prefilling or decoding
-    int n_tokens;             // of all answers, so far
-    float tokens_per_second;  // 0: not known yet
-    float first_token;        // seconds until it came; 0: it has not
+    uint64_t number;                 // of its exchange
+    char name[32], path[48];         // as it calls itself, or its address
+    char model[64];                  // "": it waits for one
+    enum request_state state;        // pending, prefilling or decoding
+    int prefill_done, prefill_total; // tokens of the prompt; 0: not known
+    int n_tokens;                    // of all answers, so far
+    float tokens_per_second;         // lately, of all answers; 0: not known
+    float first_token;               // seconds until it came; 0: it has not
 };
 
 // Zeroed and filled in, so that equal ones are equal byte for byte.
 struct server_snapshot {
-    int n_clients, n_listed; // n_clients: with those that are not listed
+    int n_clients, n_listed;                        // n_clients: with those that are not listed
     struct server_client clients[SNAPSHOT_CLIENTS]; // in the order in which they came
 };
 
@@ -27,4 +28,5 @@ struct server_snapshot {
 struct server;
 void server_snapshot(const struct server *s, struct server_snapshot *out);
 bool server_cancel(struct server *s, uint64_t number); // and tells its client; false: there is no such exchange
+
 #endif

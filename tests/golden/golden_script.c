@@ -424,13 +424,15 @@ static void do_tick(struct script *s) { script_pass(s, word_int(s, 1)); }
 
 static void do_client(struct script *s) {
     const int state = find_state(s->words[5]);
-    struct server_client c = {.number = (uint64_t)word_int(s, 1), .n_tokens = word_int(s, 6)};
+    struct server_client c = {.number = (uint64_t)word_int(s, 1)};
     if (state < 0) script_fail(s, "no such state: %s", s->words[5]);
     snprintf(c.name, sizeof c.name, "%s", s->words[2]);
     snprintf(c.path, sizeof c.path, "%s", s->words[3]);
     snprintf(c.model, sizeof c.model, "%s", s->words[4]);
     c.state = (enum request_state)state;
-    if (s->count > 7) c.tokens_per_second = (float)atof(s->words[7]);
+    if (c.state == REQUEST_PREFILLING) c.prefill_done = word_int(s, 6), c.prefill_total = word_int(s, 7);
+    if (c.state == REQUEST_DECODING) c.n_tokens = word_int(s, 6);
+    if (c.state == REQUEST_DECODING && s->count > 7) c.tokens_per_second = (float)atof(s->words[7]);
     if (s->count > 8) c.first_token = (float)atof(s->words[8]);
     if (!script_server_client(&c)) script_fail(s, "too many clients");
     script_settle(s);

@@ -22,15 +22,16 @@
 //                         TOKENS · page FIRST LAST CHAT REFERENCES FILLED (a CHAT of 0: kept of chat 1) · moment CHAT
 //                         SECONDS USUAL [NAME NUMBER …] (the slowest token of this quarter of a second) · drafted FIRST
 //                         LAST · saved FIRST LAST (pages, on the disk)
-//   What the server does: client NUMBER NAME PATH MODEL STATE [TOKENS [RATE [SECONDS]]] (a request, as it is from now on;
-//                         SECONDS: until its first token) · gone NUMBER · unlisted COUNT (of further ones) · taken TEXT
-//                         (why the next one cannot serve) · stopped (it is, after it was told to)
+//   What the server does: client NUMBER NAME PATH MODEL decoding [TOKENS [RATE [SECONDS]]] (a request, as it is from now
+//                         on; SECONDS: until its first token) · client … prefilling [DONE TOTAL] · client … pending ·
+//                         gone NUMBER · unlisted COUNT (of further ones) · taken TEXT (why the next one cannot serve) ·
+//                         stopped (it is, after it was told to)
 //   inputrc LINE (as in a person's inputrc) · tick MILLISECONDS · listed (waits for the list of models)
 //   What loading does:    progress SHARE · loaded · load-fails TEXT · load-ends (waits until it has stopped)
 //   What must be so:      screen NAME [styles] (as in NAME.screen) · sees TEXT · misses TEXT · plain TEXT (nothing but
 //                         ASCII and these letters) · sampling CHAT KEY TEXT · prompt CHAT TEXT · begun CHAT TEXT
-//                         (tokens and text that the answer was to begin with) · cancelled NUMBER (the latest request of a client
-//                         that was) · sent BYTES · unsent BYTES · ended
+//                         (tokens and text that the answer was to begin with) · cancelled NUMBER (the latest request of
+//                         a client that was) · sent BYTES · unsent BYTES · ended
 #ifndef CONFAB_TESTS_GOLDEN_SCRIPT_H
 #define CONFAB_TESTS_GOLDEN_SCRIPT_H
 

@@ -14,10 +14,10 @@
 
 static struct {
     int fd, opened, withdrawn;
-    bool stops;           // it was told to, and has not said so yet
-    struct engine *lent;  // NULL: none is
-    const char *problem;  // why the next one cannot serve; NULL: it can
-    uint64_t cancelled;   // the latest
+    bool stops;          // it was told to, and has not said so yet
+    struct engine *lent; // NULL: none is
+    const char *problem; // why the next one cannot serve; NULL: it can
+    uint64_t cancelled;  // the latest
     struct server_report report;
 } told_server = {.fd = -1};
 

@@ -103,7 +103,6 @@ static void test_the_engine_is_withdrawn_before_it_is_closed(void **state) {
     (void)state;
     act(COMMAND_SERVE, -1, NULL);
     pass(0.05);
-    act(COMMAND_MODEL, -1, "FAILS.gguf"); // the old one stays
     act(COMMAND_RELOAD, -1, NULL);
     for (int i = 0; i < 2000 && !told_server.withdrawn; i++) step(), usleep(1000);
     assert_int_equal(told_server.withdrawn, 1);
@@ -144,6 +143,26 @@ static void test_clients_are_shown_and_cancelled(void **state) {
     assert_int_equal(screen.view.serving->n_clients, 0);
 }
 
+// They are cut off as answers of the person's own chats are, of which both is said.
+static void test_clients_count_as_answers_that_run(void **state) {
+    (void)state;
+    static const struct server_client clients[] = {{.number = 7, .name = "curl", .state = REQUEST_DECODING}};
+    act(COMMAND_SERVE, -1, NULL);
+    pass(0.05);
+    told_server_clients(clients, 1, 1);
+    pass(0.05);
+    act(COMMAND_QUIT, -1, NULL);
+    assert_true(screen.asks);
+    act(COMMAND_SEND, -1, "q");
+    temporary_folder_write(folder, "Other 2B.gguf", "GGUF");
+    char *path = xasprintf("%s/Other 2B.gguf", folder);
+    act(COMMAND_MODEL, -1, path);
+    free(path);
+    wait_for_model();
+    assert_int_equal(told_server.withdrawn, 1);
+    assert_non_null(strstr(screen.status, "2 answers were stopped"));
+}
+
 static void test_nothing_is_drawn_while_nothing_changes(void **state) {
     (void)state;
     act(COMMAND_SERVE, -1, NULL);
@@ -162,6 +181,7 @@ int main(void) {
         SERVE_TEST(test_it_ends_before_it_begins_again),
         SERVE_TEST(test_the_engine_is_withdrawn_before_it_is_closed),
         SERVE_TEST(test_clients_are_shown_and_cancelled),
+        SERVE_TEST(test_clients_count_as_answers_that_run),
         SERVE_TEST(test_nothing_is_drawn_while_nothing_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@
 
 enum { PATIENCE_S = 60, STREAMS = 3, ROUNDS = 50 };
 
-#define LONG "{\"prompt\":\"a\",\"stream\":true,\"max_tokens\":16000,\"guided_regex\":\"([a-z]{100}){200}\"}"
+#define LONG  "{\"prompt\":\"a\",\"stream\":true,\"max_tokens\":16000,\"guided_regex\":\"([a-z]{100}){200}\"}"
 #define SHORT "{\"prompt\":\"a\",\"max_tokens\":2}"
 
 // ---- engines ----
@@ -37,7 +37,8 @@ struct lent {
 
 static struct lent engine_make(void) {
     struct status st = {0};
-    if (!model_bytes) model_bytes = tiny_model_bytes((struct tiny_model_options){.n_layer = 8, .n_context = 16384}, &model_size);
+    if (!model_bytes)
+        model_bytes = tiny_model_bytes((struct tiny_model_options){.n_layer = 8, .n_context = 16384}, &model_size);
     struct lent l = {.file = model_file_open_memory("tiny", model_bytes, model_size, NULL, &st)};
     if (l.file) l.engine = local_engine_open(l.file, &(struct engine_params){.n_threads = 1, .kv_tokens = 65536}, &st);
     if (!l.engine) fail_msg("%s", st.text);
@@ -83,9 +84,8 @@ static struct server_thread *thread_serving(void) {
 
 static int dial(void) {
     const struct timeval patience = {.tv_sec = PATIENCE_S};
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)report.port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)report.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
@@ -95,8 +95,7 @@ static int dial(void) {
 static int post(const char *agent, const char *body) {
     char *request = xasprintf("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s%s%s"
                               "Content-Length: %zu\r\n\r\n%s",
-                              agent ? "User-Agent: " : "", agent ? agent : "", agent ? "\r\n" : "", strlen(body),
-                              body);
+                              agent ? "User-Agent: " : "", agent ? agent : "", agent ? "\r\n" : "", strlen(body), body);
     const int fd = dial();
     assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
     free(request);
