@@ -21,7 +21,7 @@ struct server_params {
 struct server;
 struct server *server_open(const struct server_params *p, struct status *st); // without a model
 // Loads the one that the settings name, which answers where a request names none, and waits for it. name: of it, for
-// clients. Only once, and not again after it succeeded.
+// clients. After a failure it may be tried again.
 bool server_load(struct server *s, const char *name, struct status *st);
 void server_close(struct server *s); // what is being answered is cut off
 

@@ -212,9 +212,10 @@ static void make_room(struct server *s) {
 // False: its uses have to end.
 static bool let_leave(struct server *s, struct server_model *m) {
     const bool awaited = server_model_is_awaited(s, s->coming.model);
-    if (!m->n_uses) server_pool_unload(s, m), s->coming.measured = false; // room for more conversations, too
-    else if (!awaited) forget_coming(s);
-    return !m->n_uses || !awaited;
+    if (awaited && m->n_uses) return false;
+    if (awaited) server_pool_unload(s, m), s->coming.measured = false; // there is room for more conversations, too
+    else forget_coming(s);
+    return true;
 }
 
 static void start(struct server *s) {

@@ -53,7 +53,8 @@ static const char *const seeds[] = {
     "4{'model': 'guide', 'messages': [{'role': 'user', 'content': 'Hi'}], 'options': {'num_predict': 5, 'seed': 1, "
     "'stop': ['a'], 'repeat_last_n': 3}, 'think': false, 'format': '', 'stream': false}",
     "4{'messages': [{'role': 'user', 'content': 'Hi'}], 'format': {'type': 'object'}}",
-    "5{'model': 'guide', 'prompt': 'Hi', 'system': 's', 'raw': false, 'options': {'temperature': 1}}",
+    "5{'model': 'guide', 'prompt': 'Hi', 'system': 's', 'raw': false, 'keep_alive': '1h30.5m', 'options': {'num_ctx': "
+    "400, 'temperature': 1}}",
     "6{'model': 'guide', 'name': 'guide:latest'}",
     "7{'content': 'Hello world', 'parse_special': true}",
     "8{'tokens': [1, 2, 3, 70, 71]}",

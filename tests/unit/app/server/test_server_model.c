@@ -115,7 +115,9 @@ static void test_figures_have_the_name_of_their_model(void **state) {
 
 // ---- memory ----
 
-static uint64_t tenths(unsigned n) { return machine_memory_free() / 10 * n; }
+uint64_t machine_memory_free(void) { return 10ull << 30; } // as nothing is touched
+
+static uint64_t tenths(unsigned n) { return (uint64_t)n << 30; }
 
 static void test_the_least_recently_used_model_makes_room(void **state) {
     (void)state;
