@@ -91,8 +91,8 @@ struct request_params {
     double time_limit; // seconds, 0: none
     bool ignore_end;   // do not stop at end-of-generation tokens (bench)
     bool background;   // another program asks: it has the places, rows and pages that persons' requests leave
-    // The last message is still being written: the prompt is computed while nothing else is, or as far as that
-    // lengthens no step of others, so that the request that follows finds it; nothing is generated. Its pages are
+    // The last message is still being written: the prompt is computed while nothing else of a person's is, or as far as
+    // that lengthens no step of those, so that the request that follows finds it; nothing is generated. Its pages are
     // evicted first.
     enum read_ahead read_ahead;
 };

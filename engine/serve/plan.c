@@ -11,7 +11,8 @@
 // Where persons ask all of that is for their sequences. Those of other programs yield: they have rows beside theirs, as
 // many as lengthen these steps by three tenths on average, by what such steps were measured to take. They take turns,
 // so that each goes on however long persons write. Rather a row in every step than many in one: only where one alone
-// takes more than that do some steps go without. With nothing of a person's to compute nobody yields.
+// takes more than that do some steps go without. With nothing of a person's to compute nobody yields, and what a person
+// has read ahead is the first of the prompts.
 #include <assert.h>
 #include <math.h>
 
@@ -37,11 +38,8 @@ enum {
 
 static bool is_persons(const struct sequence *q) { return !q->request->background && !q->request->read_ahead; }
 
-static bool any_person(const struct scheduler *s) {
-    for (int i = 0; i < s->n_sequences; i++)
-        if (is_persons(s->sequences[i])) return true;
-    return false;
-}
+// Persons' are the first in the order of service.
+static bool any_person(const struct scheduler *s) { return s->n_sequences && is_persons(s->sequences[0]); }
 
 // Those of other programs, unless a person waits for what they compute. Their turns are counted from then on.
 static void decide_who_yields(struct scheduler *s, bool persons) {
@@ -58,9 +56,9 @@ static void decide_who_yields(struct scheduler *s, bool persons) {
 
 static int rows_in(double seconds, double row, int most) { return seconds / row < most ? (int)(seconds / row) : most; }
 
-// What is read ahead beside others is no prompt that a step has a share for.
+// What is read ahead beside persons' sequences is no prompt that a step has a share for.
 static bool has_share(const struct scheduler *s, const struct sequence *q) {
-    return !q->request->read_ahead || scheduler_reads_ahead(s);
+    return !q->request->read_ahead || !any_person(s);
 }
 
 static int count_waiting(const struct scheduler *s) {
@@ -139,8 +137,12 @@ static void plan_decode_rows(struct scheduler *s) {
         if (admission_reserve(s, q, 1)) q->last_turn = s->turn;
 }
 
-// The first prompt in the order of service, or the one that it waits for.
+// The first prompt in the order of service, or the one that it waits for; but before programs' a person's.
 static struct sequence *first_prompt(const struct scheduler *s) {
+    for (int i = 0; i < s->n_sequences; i++) {
+        struct sequence *q = s->sequences[i];
+        if (q->request->read_ahead && reads_prompt(s, q) && sequence_missing(q)) return q;
+    }
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
         if (reads_prompt(s, q) && sequence_missing(q)) return q;
@@ -273,7 +275,7 @@ static void plan_rows_beside(struct scheduler *s, int n_rows) {
 
 // ---- rows to spare ----
 
-// The first that reads ahead beside others, which all only decode; NULL: there is none.
+// The first that reads ahead beside persons', where all only decode; NULL: there is none.
 static struct sequence *reads_beside(const struct scheduler *s) {
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];

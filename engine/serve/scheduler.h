@@ -5,8 +5,8 @@
 // those of the conversation in focus before all others, and those of other programs after persons', in the rows that
 // these leave. One is admitted when the pages that it needs are free or only cached. What is cached is shared, and so
 // is what another sequence computes at this moment: whoever needs the same waits for it. Prompts that are read ahead
-// run while no others are there, and give a step up for whoever comes; beside those that decode they have the rows that
-// lengthen no step.
+// run while no others are there, and give a step up for whoever comes; beside programs' they are the first, and beside
+// persons' that decode they have the rows that lengthen no step.
 // When pages run out the last running sequence in that order is pre-empted, and so it is when one of the conversation
 // in focus finds no place, or a person's where programs have them: its pages are others' to take, it waits, and goes on
 // with the same text. Where a device fails all of them wait until the model is open on the fallback. Owns requests,

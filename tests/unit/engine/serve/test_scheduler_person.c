@@ -281,6 +281,39 @@ static void test_only_a_person_drafts(void **state) {
     close_timed(b);
 }
 
+// A message is read while it is written, beside programs as without them, and its answer begins as soon.
+static void test_what_a_person_writes_is_read_ahead(void **state) {
+    (void)state;
+    double first[2];
+    for (int programs = 0; programs < 2; programs++) {
+        struct bench *b = open_timed((struct bench_options){.n_pages = 512, .context = 2048}, RUN / 4);
+        bench_submit(b, 99, 200, 0, 30);
+        bench_run(b);
+        for (uint64_t id = 1; id <= (programs ? PROGRAMS : 0); id++) submit_program(b, id, 100, 1000);
+        for (int i = 0; i < 40; i++) step(b);
+        struct scheduler_request ahead = bench_ask(PERSON, 200, 200, 0);
+        ahead.read_ahead = READ_AHEAD_WORDS;
+        scheduler_submit(b->scheduler, &ahead);
+        const int before = b->answers[1].n;
+        int steps = 0;
+        while (b->answers[PERSON].state < REQUEST_FINISHED) {
+            step(b);
+            if (++steps % 10 == 0 && programs) submit_program(b, 10 + (uint64_t)steps / 10, 50, 5);
+        }
+        if (programs) assert_int_equal(b->answers[1].n, before + steps);
+        assert_true(steps < 150);
+        struct scheduler_request sent = bench_ask(PERSON + 1, 202, 200, 20);
+        scheduler_submit(b->scheduler, &sent);
+        const double asked = clock_seconds();
+        while (!b->answers[PERSON + 1].answered) step(b);
+        first[programs] = clock_seconds() - asked;
+        assert_int_equal(b->answers[PERSON + 1].n_reused, 200);
+        scheduler_cancel_all(b->scheduler);
+        close_timed(b);
+    }
+    assert_true(first[1] <= 1.35 * first[0]);
+}
+
 // ---- steps that are given up ----
 
 static int looks;
@@ -362,6 +395,7 @@ int main(void) {
         cmocka_unit_test(test_no_program_starves),
         cmocka_unit_test(test_without_persons_programs_have_all),
         cmocka_unit_test(test_only_a_person_drafts),
+        cmocka_unit_test(test_what_a_person_writes_is_read_ahead),
         cmocka_unit_test(test_programs_steps_are_given_up_for_a_person),
         cmocka_unit_test(test_texts_of_steps_given_up_are_the_same),
     };
