@@ -1,7 +1,9 @@
 #!/bin/sh
-# `confab serve` as curl sees it, with the built-in model.
+# `confab serve` as curl sees it, with the built-in model, and a copy of it as a second one.
 command -v curl > /dev/null || { echo "skipped: no curl"; echo "[  SKIPPED ] 1 test(s)"; exit 0; }
 . "$(dirname "$0")/serve.sh"
+mkdir -p "$XDG_DATA_HOME/confab/models"
+cp "$(dirname "$0")/../../app/guide/guide.gguf" "$XDG_DATA_HOME/confab/models/second.gguf"
 serve
 question='"messages":[{"role":"user","content":"How do I quit?"}]'
 
@@ -23,6 +25,18 @@ sixteen_at_once() {
     wait $all
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do has 'Ctrl+Q leaves confab' cat "$folder/one$i" || return 1; done
 }
+models_beside_each_other() {
+    both=
+    for m in second guide; do ask ',"seed":5,"model":"'$m'"' > "$folder/by-$m" & both="$both $!"; done
+    wait $both
+    for m in second guide; do
+        has 'Ctrl+Q leaves confab' cat "$folder/by-$m" && has '"model":"'$m'"' cat "$folder/by-$m" || return 1
+        has '"name":"'$m'"' curl -sS "$url/api/ps" || return 1
+        has 'vllm:num_requests_running{model_name="'$m'"}' curl -sS "$url/metrics" || return 1
+    done
+    has '"unload"' curl -sS "$url/api/generate" -d '{"model":"second","keep_alive":0}' || return 1
+    has '"guide"' curl -sS "$url/api/ps" && ! grep -q second "$folder/has"
+}
 refuses_loose_keys() {
     echo key > "$folder/keys"
     chmod 644 "$folder/keys"
@@ -38,6 +52,7 @@ check "health" has '"ok"' curl -sS "$url/health"
 check "models are listed" has '"id":"guide"' curl -sS "$url/v1/models"
 check "answers are those of confab run" same_as_run
 check "sixteen clients at once" sixteen_at_once
+check "two models beside each other" models_beside_each_other
 check "a length that is given" has '"finish_reason":"length"' ask ',"max_tokens":3'
 check "a value that is out of range" has '"param":"temperature"' ask ',"temperature":9'
 check "a foreign host" has 'not allowed' curl -sS -H 'Host: evil.example' "$url/health"
