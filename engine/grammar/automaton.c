@@ -16,6 +16,7 @@ struct elimination {
     uint32_t *stack;
     bool *is_end; // by raw state
     uint32_t states_capacity, edges_capacity;
+    size_t n_followed; // empty edges
 };
 
 static uint32_t add_state(struct elimination *x) {
@@ -41,8 +42,8 @@ static bool add_edge(struct elimination *x, const struct automaton_edge *edge, s
 }
 
 // A raw state that only ends its rule is AUTOMATON_END, but for the start of a rule.
-static bool only_ends(const struct elimination *x, uint32_t state) {
-    while (!x->is_end[state]) {
+static bool only_ends(struct elimination *x, uint32_t state) {
+    for (; !x->is_end[state]; x->n_followed++) {
         const uint32_t first = x->raw->first[state];
         if (first == RAW_NONE) return false;
         const struct raw_edge *e = &x->raw->edges[first];
@@ -74,9 +75,12 @@ static bool take_over(struct elimination *x, uint32_t state, struct status *st) 
         ends |= x->is_end[at];
         for (uint32_t i = raw->first[at]; i != RAW_NONE; i = raw->edges[i].next) {
             const struct raw_edge *e = &raw->edges[i];
+            if (x->n_followed > AUTOMATON_MOST_FOLLOWED)
+                return status_fail(st, STATUS_LIMIT, "the grammar is too ambiguous");
             if (e->kind == RAW_EMPTY) {
                 if (x->seen[e->to] != x->stamp) x->stack[n++] = e->to;
                 x->seen[e->to] = x->stamp;
+                x->n_followed++;
                 continue;
             }
             const uint32_t to = id_of(x, e->to, false);
@@ -98,8 +102,10 @@ static bool eliminate(struct elimination *x, struct status *st) {
     while (x->n_wanted)
         if (!take_over(x, x->wanted[--x->n_wanted], st)) return false;
     for (uint32_t i = 0; i < raw->n_states; i++) {
-        const uint32_t id = x->ids[i], twin = x->ids[raw->twins[i]];
-        if (id != RAW_NONE) x->a->states[id].twin = twin != RAW_NONE ? twin : id;
+        const uint32_t id = x->ids[i], twin = x->ids[raw->twins[i]], origin = x->ids[raw->origins[i]];
+        if (id == RAW_NONE) continue;
+        x->a->states[id].twin = twin != RAW_NONE ? twin : id;
+        x->a->states[id].origin = origin != RAW_NONE ? origin : id;
     }
     return true;
 }

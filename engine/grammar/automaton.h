@@ -29,7 +29,8 @@ struct automaton_state {
     // The same state of a later repetition where many are left: the next AUTOMATON_TWINS of them go on in the same way.
     // Itself where few are.
     uint32_t twin;
-    bool ends; // the rule may be over here
+    uint32_t origin; // the same state of the first repetition
+    bool ends;       // the rule may be over here
 };
 
 struct automaton {

@@ -7,6 +7,11 @@
 
 #define RAW_NONE UINT32_MAX
 
+enum {
+    AUTOMATON_MOST_ADDED = 1 << 21,   // expressions, as often as they are repeated, and bytes of texts
+    AUTOMATON_MOST_FOLLOWED = 1 << 22 // empty edges that are followed
+};
+
 enum raw_kind { RAW_EMPTY, RAW_BYTES, RAW_RULE };
 
 struct raw_edge {
@@ -18,13 +23,14 @@ struct raw_edge {
 
 struct raw {
     const struct rules *rules;
-    uint32_t *first; // edge, by state
-    uint32_t *twins; // by state, as of struct automaton_state
+    uint32_t *first;           // edge, by state
+    uint32_t *twins, *origins; // by state, as of struct automaton_state
     struct raw_edge *edges;
     uint32_t n_states, n_edges, states_capacity, edges_capacity;
     uint32_t *starts, *ends; // states, by rule
     bool *inlined;           // by rule
-    struct status status;    // why it failed
+    size_t n_added;
+    struct status status; // why it failed
 };
 
 // From the rules, whose bodies are all there. Fails where there is too much.

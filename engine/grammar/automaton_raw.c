@@ -17,9 +17,10 @@ static uint32_t add_state(struct raw *raw) {
         raw->states_capacity = raw->states_capacity ? 2 * raw->states_capacity : 256;
         raw->first = xrealloc(raw->first, raw->states_capacity * sizeof *raw->first);
         raw->twins = xrealloc(raw->twins, raw->states_capacity * sizeof *raw->twins);
+        raw->origins = xrealloc(raw->origins, raw->states_capacity * sizeof *raw->origins);
     }
     raw->first[raw->n_states] = RAW_NONE;
-    raw->twins[raw->n_states] = raw->n_states;
+    raw->twins[raw->n_states] = raw->origins[raw->n_states] = raw->n_states;
     return raw->n_states++;
 }
 
@@ -42,7 +43,9 @@ static void add_bytes(struct raw *raw, uint32_t from, uint32_t to, uint8_t low, 
 }
 
 static bool is_full(struct raw *raw) {
-    if (raw->n_states < AUTOMATON_MOST_STATES && raw->n_edges < AUTOMATON_MOST_EDGES) return false;
+    if (raw->n_states < AUTOMATON_MOST_STATES && raw->n_edges < AUTOMATON_MOST_EDGES &&
+        raw->n_added <= AUTOMATON_MOST_ADDED)
+        return false;
     if (!raw->status.code)
         status_fail(&raw->status, STATUS_LIMIT, "the grammar is too large (maximum %d states)", AUTOMATON_MOST_STATES);
     return true;
@@ -103,8 +106,10 @@ static void add_texts(struct raw *raw, const struct expression *e, uint32_t from
     size_t longest = 0;
     memcpy(sorted, e->items, (size_t)e->n * sizeof *sorted);
     qsort(sorted, (size_t)e->n, sizeof *sorted, by_text);
-    for (int i = 0; i < e->n; i++)
+    for (int i = 0; i < e->n; i++) {
+        raw->n_added += 8 + sorted[i]->text.size;
         if (sorted[i]->text.size > longest) longest = sorted[i]->text.size;
+    }
     path = xmalloc((longest + 1) * sizeof *path);
     path[0] = from;
     for (int i = 0; i < e->n && !is_full(raw); i++) {
@@ -135,10 +140,14 @@ static void add_sequence(struct raw *raw, const struct expression *const *items,
     }
 }
 
-// States from `begin` on are those of n repetitions, which all have as many: all but the last ones have twins there.
+// States from `begin` on are those of n repetitions, which all have as many: all have an origin in the first one, and
+// all but the last ones twins there.
 static void set_twins(struct raw *raw, uint32_t begin, int n) {
-    if (n <= AUTOMATON_TWINS || is_full(raw)) return;
-    const uint32_t size = (raw->n_states - begin) / (uint32_t)n, later = (uint32_t)(n - AUTOMATON_TWINS) * size;
+    if (n < 2 || is_full(raw)) return;
+    const uint32_t size = (raw->n_states - begin) / (uint32_t)n;
+    for (uint32_t i = begin + size; i < raw->n_states; i++) raw->origins[i] = raw->origins[i - size];
+    if (n <= AUTOMATON_TWINS) return;
+    const uint32_t later = (uint32_t)(n - AUTOMATON_TWINS) * size;
     for (uint32_t i = 0; i < later; i++) raw->twins[begin + i] = begin + later + i % size;
 }
 
@@ -174,6 +183,7 @@ static void add_rule(struct raw *raw, int rule, uint32_t from, uint32_t to) {
 }
 
 static void add(struct raw *raw, const struct expression *e, uint32_t from, uint32_t to) {
+    raw->n_added++;
     if (is_full(raw)) return;
     switch (e->kind) {
     case EXPRESSION_NOTHING: break;
@@ -261,6 +271,7 @@ bool raw_build(struct raw *raw, const struct rules *r, struct status *st) {
 void raw_free(struct raw *raw) {
     free(raw->first);
     free(raw->twins);
+    free(raw->origins);
     free(raw->edges);
     free(raw->starts);
     free(raw->ends);

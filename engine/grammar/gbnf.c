@@ -173,7 +173,7 @@ static const struct expression *read_sequence(struct gbnf *g) {
     struct source *s = &g->s;
     struct expression_list list = {0};
     for (skip_space(s); !ends_here(s); skip_space(s)) {
-        const struct expression *e = read_item(g);
+        const struct expression *e = rules_have_room(s->rules, s->st) ? read_item(g) : NULL;
         if (!e || !source_repeats(s, &e)) return NULL;
         expression_list_add(s->rules, &list, e);
     }
@@ -183,7 +183,7 @@ static const struct expression *read_sequence(struct gbnf *g) {
 static const struct expression *read_alternatives(struct gbnf *g) {
     struct expression_list list = {0};
     do {
-        const struct expression *e = read_sequence(g);
+        const struct expression *e = rules_have_room(g->s.rules, g->s.st) ? read_sequence(g) : NULL;
         if (!e) return NULL;
         expression_list_add(g->s.rules, &list, e);
     } while (source_take(&g->s, '|'));

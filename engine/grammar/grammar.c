@@ -53,7 +53,8 @@ static bool parse_choice(struct rules *r, struct span text, struct status *st) {
     bool ok = json_is_array(texts) || status_fail(st, STATUS_FORMAT, "expected a JSON array of strings");
     for (size_t i = 0; ok && i < json_array_size(texts); i++) {
         const json_t *item = json_array_get(texts, i);
-        ok = json_is_string(item) || status_fail(st, STATUS_FORMAT, "choice %zu is not a string", i);
+        ok = (json_is_string(item) || status_fail(st, STATUS_FORMAT, "choice %zu is not a string", i)) &&
+             rules_have_room(r, st);
         const struct span choice = {json_string_value(item), json_string_length(item)};
         if (ok) expression_list_add(r, &list, expression_text(r, choice));
     }
@@ -145,6 +146,8 @@ struct grammar *grammar_compile(enum grammar_kind kind, const char *text, size_t
 }
 
 // ---- machines ----
+
+const struct automaton *grammar_automaton(const struct grammar *g) { return &g->automaton; }
 
 // Of engines that are closed, and such as are full and nobody's any more.
 static void drop_unused(struct grammar *g) {

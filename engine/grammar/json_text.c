@@ -221,6 +221,7 @@ static const struct expression *make_object(struct value_maker *m, const json_t 
 }
 
 static const struct expression *make_value(struct value_maker *m, const json_t *value) {
+    if (!rules_have_room(m->rules, m->st)) return NULL;
     if (!json_is_array(value) && !json_is_object(value)) return make_scalar(m, value);
     if (m->depth == RULES_NESTING)
         return status_fail(m->st, STATUS_LIMIT, "a value nests too deeply (maximum %d)", RULES_NESTING), NULL;

@@ -1,5 +1,6 @@
 #include "engine/grammar/machine.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@ struct machine *machine_open(const struct automaton *a, struct lexicon *l) {
     m->lexicon = lexicon_share(l);
     atomic_init(&m->references, 1);
     atomic_init(&m->full, false);
+    atomic_init(&m->callers, 0);
+    atomic_init(&m->prepared, false);
     pthread_mutex_init(&m->lock, NULL);
     m->path = xmalloc((l->longest + 1) * sizeof *m->path);
     machine_open_places(m);
@@ -42,7 +45,9 @@ const struct lexicon *machine_lexicon(const struct machine *m) { return m->lexic
 // ---- calls ----
 
 static void begin(struct machine *m) {
+    atomic_fetch_add(&m->callers, 1);
     pthread_mutex_lock(&m->lock);
+    atomic_fetch_sub(&m->callers, 1);
     m->failed = (struct status){0};
     m->work = 0;
 }
@@ -156,7 +161,7 @@ static struct position join(struct machine *m, const struct readings *r) {
         const struct place place = m->places[r->at[i].place];
         for (uint32_t k = 0; k < place.n && n < PLACE_MOST_ITEMS; k++) {
             const struct place_item item = m->items[place.first + k];
-            const uint32_t whole = frame_on(m, item.frame, 0, r->at[i].frame, false);
+            const uint32_t whole = frame_on(m, item.frame, 0, r->at[i].frame, LIKE_ITSELF);
             items[n] = place_settled(m, item.state, whole);
             common = n ? common_frame(m, common, items[n].frame) : items[n].frame;
             n++;
@@ -165,7 +170,7 @@ static struct position join(struct machine *m, const struct readings *r) {
             status_fail(&m->failed, STATUS_LIMIT, "the grammar is too ambiguous (maximum %d ways at once)",
                         PLACE_MOST_ITEMS);
     }
-    for (uint32_t i = 0; i < n; i++) items[i].frame = frame_on(m, items[i].frame, common, 0, false);
+    for (uint32_t i = 0; i < n; i++) items[i].frame = frame_on(m, items[i].frame, common, 0, LIKE_ITSELF);
     return (struct position){.place = place_of(m, items, place_sort(items, n)), .frame = common};
 }
 
@@ -178,4 +183,80 @@ bool machine_advance(struct machine *m, struct position *at, struct span text, b
     if (!m->failed.code) *at = joined;
     else *fits = false;
     return end(m, st);
+}
+
+// ---- preparing ----
+
+enum { PREPARED_POSITIONS = 512, PREPARED_MASKS = 96 };
+#define PREPARED_WORK (1u << 20) // steps
+
+struct preparation {
+    struct position at[PREPARED_POSITIONS]; // in the order in which they are reached
+    uint32_t n, n_masks;
+    uint64_t work;
+    enum likeness like;
+    uint32_t *mask; // of whom it is does not matter
+};
+
+static void add_position(struct preparation *p, struct position at) {
+    for (uint32_t i = p->n; i > 0; i--)
+        if (p->at[i - 1].place == at.place && p->at[i - 1].frame == at.frame) return;
+    if (p->n < PREPARED_POSITIONS) p->at[p->n++] = at;
+}
+
+// Where each byte leads; LIKE_ORIGINS: as if all that is repeated stood there for the first time.
+static void add_next(struct machine *m, struct preparation *p, struct position at) {
+    const uint8_t *classes = m->automaton->classes;
+    const bool ends = place_ends(m, at.place) && at.frame;
+    for (int b = 0; b < 256 && !m->failed.code; b++) {
+        if (b && classes[b] == classes[b - 1]) continue;
+        if (b && !ends && place_next(m, at.place, (uint8_t)b) == place_next(m, at.place, (uint8_t)(b - 1))) continue;
+        struct readings r = {.at = {at}, .n = 1};
+        read_byte(m, &r, (uint8_t)b);
+        if (!r.n || m->failed.code) continue;
+        struct position next = join(m, &r);
+        next.place = place_like(m, next.place, p->like);
+        next.frame = frame_on(m, next.frame, 0, 0, p->like);
+        if (!m->failed.code) add_position(p, next);
+    }
+}
+
+// Two bytes that have to come leave few tokens to look at.
+static bool is_literal(struct machine *m, uint32_t place) {
+    const int byte = only_byte(m, place);
+    if (byte < 0) return false;
+    const uint32_t next = place_next(m, place, (uint8_t)byte);
+    return !place_ends(m, next) && only_byte(m, next) >= 0;
+}
+
+static bool prepare_position(struct machine *m, struct preparation *p, struct position at) {
+    while (atomic_load(&m->callers)) sched_yield();
+    begin(m);
+    const size_t before = m->mask_bytes;
+    if (!is_literal(m, at.place)) mask_add(m, at, p->mask);
+    p->n_masks += m->mask_bytes != before;
+    add_next(m, p, at);
+    p->work += m->work;
+    return end(m, NULL) && p->n_masks < PREPARED_MASKS && p->work < PREPARED_WORK;
+}
+
+static void prepare(struct machine *m, struct preparation *p, enum likeness like) {
+    p->like = like;
+    p->n = 0;
+    for (int spaced = 0; spaced < 2; spaced++) {
+        struct position start;
+        if (machine_start(m, spaced, &start, NULL)) add_position(p, start);
+    }
+    for (uint32_t i = 0; i < p->n && prepare_position(m, p, p->at[i]); i++) {
+    }
+}
+
+void machine_prepare(struct machine *m) {
+    if (atomic_exchange(&m->prepared, true)) return;
+    struct preparation *p = xcalloc(1, sizeof *p);
+    p->mask = xcalloc((size_t)m->lexicon->n_words, sizeof *p->mask);
+    prepare(m, p, LIKE_ORIGINS);
+    prepare(m, p, LIKE_ITSELF);
+    free(p->mask);
+    free(p);
 }

@@ -64,6 +64,8 @@ struct machine {
     struct lexicon *lexicon;
     atomic_int references;
     pthread_mutex_t lock;
+    atomic_int callers; // that wait for it
+    atomic_bool prepared;
     struct status failed; // the call in progress
 
     struct frame *frames;
@@ -108,11 +110,18 @@ uint32_t place_of(struct machine *m, struct place_item *items, uint32_t n);
 // Where a frame goes on, its bottom right below.
 uint32_t place_behind(struct machine *m, uint32_t frame);
 void place_know(struct machine *m, uint32_t place);
-// The same frame, from `bottom` up, on another one; `twins`: of twins of its states.
-uint32_t frame_on(struct machine *m, uint32_t frame, uint32_t bottom, uint32_t other, bool twins);
+// The same frame, from `bottom` up, on another one; or one of the twins or origins of its states.
+enum likeness { LIKE_ITSELF, LIKE_TWINS, LIKE_ORIGINS };
+uint32_t frame_on(struct machine *m, uint32_t frame, uint32_t bottom, uint32_t other, enum likeness like);
 // Sorts items, drops those that are there twice; returns how many are left.
 uint32_t place_sort(struct place_item *items, uint32_t n);
 uint32_t place_twin(struct machine *m, uint32_t place);
+uint32_t place_like(struct machine *m, uint32_t place, enum likeness like);
+
+static inline uint32_t state_like(const struct machine *m, uint32_t state, enum likeness like) {
+    const struct automaton_state *s = &m->automaton->states[state];
+    return like == LIKE_TWINS ? s->twin : like == LIKE_ORIGINS ? s->origin : state;
+}
 
 static inline bool place_ends(struct machine *m, uint32_t place) {
     if (!m->places[place].known) place_know(m, place);

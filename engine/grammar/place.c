@@ -78,13 +78,12 @@ static void note_state(struct machine *m, uint32_t state) {
     m->states[m->n_states++] = state;
 }
 
-uint32_t frame_on(struct machine *m, uint32_t frame, uint32_t bottom, uint32_t other, bool twins) {
-    const struct automaton_state *states = m->automaton->states;
+uint32_t frame_on(struct machine *m, uint32_t frame, uint32_t bottom, uint32_t other, enum likeness like) {
     m->n_states = 0;
     for (; frame != bottom; frame = m->frames[frame].below) note_state(m, m->frames[frame].state);
     while (m->n_states) {
         const uint32_t state = m->states[--m->n_states];
-        other = frame_push(m, twins ? states[state].twin : state, other);
+        other = frame_push(m, state_like(m, state, like), other);
     }
     return other;
 }
@@ -152,16 +151,19 @@ uint32_t place_sort(struct place_item *items, uint32_t n) {
     return kept;
 }
 
-uint32_t place_twin(struct machine *m, uint32_t place) {
-    if (m->places[place].twin != PLACE_DEAD) return m->places[place].twin;
+uint32_t place_like(struct machine *m, uint32_t place, enum likeness like) {
     struct place_item items[PLACE_MOST_ITEMS];
     const uint32_t first = m->places[place].first, n = m->places[place].n;
     for (uint32_t i = 0; i < n; i++) {
         const struct place_item item = m->items[first + i];
-        items[i].state = m->automaton->states[item.state].twin;
-        items[i].frame = frame_on(m, item.frame, 0, 0, true);
+        items[i] = place_settled(m, state_like(m, item.state, like), frame_on(m, item.frame, 0, 0, like));
     }
-    const uint32_t twin = place_of(m, items, place_sort(items, n));
+    return place_of(m, items, place_sort(items, n));
+}
+
+uint32_t place_twin(struct machine *m, uint32_t place) {
+    if (m->places[place].twin != PLACE_DEAD) return m->places[place].twin;
+    const uint32_t twin = place_like(m, place, LIKE_TWINS);
     m->places[place].twin = twin;
     return twin;
 }

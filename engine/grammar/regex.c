@@ -198,7 +198,7 @@ static const struct expression *read_sequence(struct regex *x) {
             ends = true;
             break;
         }
-        const struct expression *e = read_item(x);
+        const struct expression *e = rules_have_room(r, s->st) ? read_item(x) : NULL;
         if (!e || !read_operator(s, &e)) return NULL;
         expression_list_add(r, &list, e);
     }
@@ -209,7 +209,7 @@ static const struct expression *read_sequence(struct regex *x) {
 static const struct expression *read_alternatives(struct regex *x) {
     struct expression_list list = {0};
     do {
-        const struct expression *e = read_sequence(x);
+        const struct expression *e = rules_have_room(x->s.rules, x->s.st) ? read_sequence(x) : NULL;
         if (!e) return NULL;
         expression_list_add(x->s.rules, &list, e);
     } while (source_take(&x->s, '|'));

@@ -22,6 +22,7 @@ int rules_add(struct rules *r, struct span name, struct status *st) {
 
 static struct expression *expression_new(struct rules *r, enum expression_kind kind) {
     struct expression *e = arena_alloc(&r->arena, sizeof *e);
+    r->work++;
     e->kind = kind;
     return e;
 }
@@ -30,6 +31,7 @@ const struct expression *expression_nothing(struct rules *r) { return expression
 
 const struct expression *expression_text(struct rules *r, struct span text) {
     struct expression *e = expression_new(r, text.size ? EXPRESSION_TEXT : EXPRESSION_SEQUENCE);
+    r->work += text.size / RULES_PIECE;
     e->text = (struct span){arena_copy(&r->arena, text.data, text.size), text.size};
     return e;
 }
@@ -43,6 +45,7 @@ const struct expression *expression_set(struct rules *r, const struct code_set *
     struct expression *e = expression_new(r, EXPRESSION_SET);
     struct code_set *own = arena_alloc(&r->arena, sizeof *own);
     code_set_add_all(&r->arena, own, set);
+    r->work += set->count;
     e->set = own;
     return e;
 }

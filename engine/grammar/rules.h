@@ -10,11 +10,13 @@
 
 enum {
     RULES_MOST = 20000,
-    RULES_NESTING = 200, // of brackets of a source
-    RULES_REPEATS = 8192 // times that a source may ask for
+    RULES_NESTING = 200,  // of brackets of a source
+    RULES_REPEATS = 8192, // times that a source may ask for
+    RULES_WORK = 1 << 18, // expressions, ranges of characters and pieces of text
+    RULES_PIECE = 16      // bytes of text that are made in the time of an expression
 };
 #define RULES_UNLIMITED (-1)       // times
-#define RULES_TEXT      (4u << 20) // bytes of a source
+#define RULES_TEXT      (1u << 20) // bytes of a source
 
 enum expression_kind {
     EXPRESSION_NOTHING,  // matches no text, not even an empty one
@@ -55,9 +57,14 @@ struct rules {
     int spaced;  // the root behind white space
     int unusual; // + 1: json_text_character's rule for all characters but those of ASCII that need no escape; 0: none
                  // yet
+    size_t work; // done so far
 };
 
 void rules_free(struct rules *r);
+// Whether less than RULES_WORK was done. Whoever parses asks now and then, so that no source takes long.
+static inline bool rules_have_room(const struct rules *r, struct status *st) {
+    return r->work <= RULES_WORK || status_fail(st, STATUS_LIMIT, "the grammar is too large");
+}
 // Adds a rule without a body, its name copied; −1 with a message where there are too many.
 int rules_add(struct rules *r, struct span name, struct status *st);
 

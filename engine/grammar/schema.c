@@ -44,6 +44,10 @@ bool schema_fail(struct schema *s, const json_t *where, enum status_code code, c
     return status_fail(s->st, code, "%s%s%s", pointer, *pointer ? ": " : "", text);
 }
 
+bool schema_fail_complex(struct schema *s, const json_t *where) {
+    return schema_fail(s, where, STATUS_LIMIT, "the schema is too complex");
+}
+
 // ---- references ----
 
 // A name of a JSON pointer, decoded in place.
@@ -77,10 +81,11 @@ static const json_t *follow_pointer(const json_t *root, const char *pointer) {
     return at;
 }
 
-static const json_t *find_anchor(const json_t *at, const char *anchor, int depth) {
+static const json_t *find_anchor(struct schema *s, const json_t *at, const char *anchor, int depth) {
     static const char *const keywords[] = {"$anchor", "$dynamicAnchor", "$id", "id"}; // of drafts before 2019: "#name"
     const json_t *found = NULL;
     const char *name;
+    if (!schema_compare(s, 1)) return NULL;
     for (size_t k = 0; k < sizeof keywords / sizeof *keywords; k++) {
         const char *own = json_string_value(json_object_get(at, keywords[k]));
         if (own && k >= 2 && *own++ != '#') continue;
@@ -89,10 +94,10 @@ static const json_t *find_anchor(const json_t *at, const char *anchor, int depth
     json_t *item;
     size_t i;
     if (json_is_object(at) && depth) {
-        json_object_foreach((json_t *)at, name, item) if (!found) found = find_anchor(item, anchor, depth - 1);
+        json_object_foreach((json_t *)at, name, item) if (!found) found = find_anchor(s, item, anchor, depth - 1);
     }
     if (json_is_array(at) && depth) {
-        json_array_foreach(at, i, item) if (!found) found = find_anchor(item, anchor, depth - 1);
+        json_array_foreach(at, i, item) if (!found) found = find_anchor(s, item, anchor, depth - 1);
     }
     return found;
 }
@@ -101,14 +106,16 @@ const json_t *schema_resolve(struct schema *s, const json_t *schema, const char 
     const char *id = json_string_value(json_object_get(s->root, "$id"));
     if (id && *id && !strncmp(reference, id, strlen(id)) && strchr("#", reference[strlen(id)])) reference += strlen(id);
     const json_t *found = NULL;
+    schema_compare(s, strlen(reference));
     if (!*reference || !strcmp(reference, "#")) found = s->root;
     else if (!strncmp(reference, "#/", 2)) found = follow_pointer(s->root, reference + 2);
-    else if (*reference == '#') found = find_anchor(s->root, reference + 1, 32);
+    else if (*reference == '#') found = find_anchor(s, s->root, reference + 1, 32);
     else {
         schema_fail(s, schema, STATUS_UNSUPPORTED, "$ref: '%.80s': references to other documents are not supported",
                     reference);
         return NULL;
     }
+    if (!schema_work(s, 0)) return schema_fail_complex(s, schema), NULL;
     if (!found) schema_fail(s, schema, STATUS_FORMAT, "$ref: '%.80s' is not in the schema", reference);
     return found;
 }
@@ -136,7 +143,7 @@ bool conjunction_add(struct schema *s, struct conjunction *c, const json_t *sche
     int n_seen = 0;
     while (n) {
         const struct part part = waiting[--n];
-        if (++s->work > SCHEMA_WORK) return schema_fail(s, part.schema, STATUS_LIMIT, "the schema is too complex");
+        if (++s->work > SCHEMA_WORK) return schema_fail_complex(s, part.schema);
         if (json_is_boolean(part.schema)) {
             *never |= json_is_false(part.schema);
             continue;
@@ -287,7 +294,7 @@ static bool build_all(struct schema *s) {
     for (int i = 0; i < s->n_made; i++) {
         if (!s->made[i]) continue;
         const struct expression *body = build(s, s->made[i]); // may move what is made, not this one
-        if (!body) return false;
+        if (!body || !rules_have_room(r, s->st)) return false;
         r->rules[i].body = body;
     }
     return true;

@@ -44,7 +44,7 @@ static bool values_differ(struct schema *s, const json_t *a, const json_t *b) {
     size_t n, m;
     values_of(a, &n, 0);
     values_of(b, &m, 0);
-    if (!schema_work(s, n * m / SCHEMA_COMPARED)) return false;
+    if (!schema_compare(s, n * m)) return false;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < m; k++)
             if (equal(values_of(a, &n, i), values_of(b, &m, k))) return false;
@@ -76,7 +76,7 @@ static bool members_differ(struct schema *s, const json_t *a, const json_t *b, c
     const char *name;
     const size_t required =
         json_array_size(json_object_get(a, "required")) + json_array_size(json_object_get(b, "required"));
-    if (!schema_work(s, json_object_size(properties) * (required + 1) / SCHEMA_COMPARED)) return false;
+    if (!schema_compare(s, json_object_size(properties) * (required + 1))) return false;
     json_object_foreach(properties, name, value) {
         const json_t *other = json_object_get(json_object_get(b, "properties"), name);
         const bool there = requires(a, name) || requires(b, name) || (discriminator && !strcmp(name, discriminator));
@@ -100,7 +100,7 @@ bool disjoint_check(struct schema *s, const json_t *owner, const json_t *schemas
     for (size_t i = 0; i < json_array_size(schemas); i++) {
         for (size_t k = 0; k < i; k++) {
             if (differ(s, json_array_get(schemas, k), json_array_get(schemas, i), discriminator, DEPTH)) continue;
-            if (!schema_work(s, 0)) return schema_fail(s, owner, STATUS_LIMIT, "the schema is too complex");
+            if (!schema_work(s, 0)) return schema_fail_complex(s, owner);
             return schema_fail(s, owner, STATUS_UNSUPPORTED,
                                "oneOf: a value may match both schema %zu and %zu; anyOf would allow it", k, i);
         }

@@ -20,6 +20,7 @@ struct names {
 static bool add_name(struct schema *s, const json_t *part, struct names *names, const char *name, bool required) {
     int i = 0;
     while (i < names->n && strcmp(names->names[i], name)) i++;
+    if (!schema_compare(s, (size_t)i)) return schema_fail_complex(s, part);
     if (i == SCHEMA_PROPERTIES)
         return schema_fail(s, part, STATUS_LIMIT, "too many properties (maximum %d)", SCHEMA_PROPERTIES);
     if (i == names->n) names->names[names->n++] = name;

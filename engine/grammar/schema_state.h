@@ -71,15 +71,24 @@ struct schema {
     int latest[SCHEMA_BUCKETS];         // by hash; -1: none
     int n_made, capacity;
     int work;
+    size_t compared;
 };
 
 // "/properties/a: …"; returns false.
 bool schema_fail(struct schema *s, const json_t *where, enum status_code code, const char *format, ...)
     __attribute__((format(printf, 4, 5), cold));
+bool schema_fail_complex(struct schema *s, const json_t *where); // likewise
 // Counts so many parts and values; false: more than SCHEMA_WORK in all.
 static inline bool schema_work(struct schema *s, size_t n) {
     s->work = n > SCHEMA_WORK ? SCHEMA_WORK + 1 : s->work + (int)n;
     return s->work <= SCHEMA_WORK;
+}
+// Counts so many values, names or bytes that are compared.
+static inline bool schema_compare(struct schema *s, size_t n) {
+    s->compared += n;
+    const size_t units = s->compared / SCHEMA_COMPARED;
+    s->compared %= SCHEMA_COMPARED;
+    return schema_work(s, units);
 }
 // Adds what a schema says: references and allOf become parts of their own. *never: it allows nothing.
 bool conjunction_add(struct schema *s, struct conjunction *c, const json_t *schema, unsigned taken, bool *never);

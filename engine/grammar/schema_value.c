@@ -24,7 +24,7 @@ static bool listed_by_all(struct schema *s, const struct conjunction *c, const j
                      *only = json_object_get(c->parts[i].schema, "const");
         if (only && !equal(only, value)) return false;
         if (!list || list == from) continue;
-        schema_work(s, json_array_size(list) / SCHEMA_COMPARED);
+        schema_compare(s, json_array_size(list));
         if (!has(list, value)) return false;
     }
     return true;
@@ -48,7 +48,7 @@ static const char *unchecked(const json_t *part, const json_t *value) {
 
 static const struct expression *make_listed(struct schema *s, const struct conjunction *c, const struct shape *shape,
                                             const json_t *from, const json_t *value) {
-    if (!schema_work(s, 1)) return schema_fail(s, c->parts[0].schema, STATUS_LIMIT, "the schema is too complex"), NULL;
+    if (!schema_work(s, 1)) return schema_fail_complex(s, c->parts[0].schema), NULL;
     if (!shape_allows(shape, value) || !listed_by_all(s, c, from, value)) return expression_nothing(s->rules);
     for (int i = 0; i < c->n; i++) {
         const char *name = unchecked(c->parts[i].schema, value);
@@ -124,6 +124,7 @@ static const struct expression *bound_pattern(struct schema *s, const struct exp
     const long most = shape->max_length == RULES_UNLIMITED ? RULES_REPEATS + 1 : shape->max_length;
     const struct expression *plain =
         regex_parse(s->rules, span_of(pattern), (struct regex_options){.searches = searches}, NULL);
+    if (!plain) return NULL;
     const struct lengths n = lengths_of(plain);
     if (n.least >= shape->min_length && n.most <= most) return e;
     if (plain->kind != EXPRESSION_REPEAT || e->kind != EXPRESSION_REPEAT || plain->items[0]->kind != EXPRESSION_SET)

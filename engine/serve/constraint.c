@@ -53,6 +53,12 @@ void constraint_vocabulary_close(struct constraint_vocabulary *v) {
     free(v);
 }
 
+void constraint_prepare(const struct constraint_vocabulary *v, struct grammar *g) {
+    struct machine *m = grammar_machine(g, v->lexicon);
+    machine_prepare(m);
+    machine_drop(m);
+}
+
 // ---- life ----
 
 static void note(struct constraint *c, bool ok) { c->failed |= !ok; }

@@ -16,6 +16,9 @@ struct constraint_vocabulary;
 struct constraint_vocabulary *constraint_vocabulary_open(const struct tokenizer *t, const struct channel_scheme *c);
 void constraint_vocabulary_close(struct constraint_vocabulary *v); // NULL: does nothing
 
+// Makes what the first answer to the grammar needs at its beginning; takes some milliseconds, from any thread.
+void constraint_prepare(const struct constraint_vocabulary *v, struct grammar *g);
+
 struct constraint;
 struct constraint_params {
     const struct constraint_vocabulary *vocabulary; // borrowed

@@ -43,4 +43,5 @@ void encoder_push(struct encoder *e, struct encoding *encoding) {
     queue_push(&e->queue, &encoding);
 }
 
+bool encoder_is_last(const struct encoder *e) { return atomic_load(&e->n_waiting) == 1; }
 bool encoder_idle(const struct encoder *e) { return !atomic_load(&e->n_waiting); }

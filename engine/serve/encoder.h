@@ -32,6 +32,7 @@ void encoder_close(struct encoder *e); // all that is waiting is done first
 
 void encoder_push(struct encoder *e, struct encoding *encoding); // borrowed until it is done
 bool encoder_idle(const struct encoder *e);                      // everything pushed is done
+bool encoder_is_last(const struct encoder *e);                   // asked by `done`: nothing else waits
 
 // On the caller's thread: for what takes no time.
 void encoding_run(struct encoding *e, const struct model_file *file);

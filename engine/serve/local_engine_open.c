@@ -94,12 +94,14 @@ static bool open_drafting_scheduler(struct local_engine *e, const struct engine_
     return e->scheduler;
 }
 
+// While the prompt is read masks of its grammar are made, unless other prompts wait to be encoded.
 static void on_encoded(void *context, struct encoding *done) {
     struct local_engine *e = context;
-    const struct local_request *r = (const struct local_request *)done;
-    if (r->grammar && !e->vocabulary)
-        e->vocabulary = constraint_vocabulary_open(e->file->tokenizer, &e->file->channels);
+    struct grammar *g = grammar_share(((const struct local_request *)done)->grammar);
+    if (g && !e->vocabulary) e->vocabulary = constraint_vocabulary_open(e->file->tokenizer, &e->file->channels);
     queue_push(&e->commands, &(struct command){.kind = COMMAND_ENCODED, .request = (struct local_request *)done});
+    if (g && encoder_is_last(&e->encoder)) constraint_prepare(e->vocabulary, g);
+    grammar_drop(g);
 }
 
 static void on_hibernated(void *context, struct hibernate_job *job) {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/base/panic.h"
+#include "engine/grammar/machine_state.h"
 #include "tests/unit/cases.h"
 #include "tests/unit/grammar_text.h"
 #include "tests/unit/xorshift.h"
@@ -167,6 +168,82 @@ static void test_masks_say_what_advancing_does(void **state) {
     lexicon_drop(l);
 }
 
+// A machine that is prepared has the masks of a short text already, and they are the same.
+static void test_masks_are_made_ahead(void **state) {
+    (void)state;
+    static const struct {
+        enum grammar_kind kind;
+        const char *source, *text;
+    } cases[] = {
+        {GRAMMAR_REGEX, "([A-Z][a-z]{1,60}, ){1,9}x", "Ab, C"},
+        {GRAMMAR_GBNF, "root ::= \"(\" root \")\" | [0-9]{1,40}", "((1"},
+        {GRAMMAR_SCHEMA,
+         "{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"string\", \"maxLength\": 90}, \"b\": {\"type\": "
+         "\"integer\"}}, \"required\": [\"a\", \"b\"], \"additionalProperties\": false}",
+         "{\"a\": \"xyzu, xyzu, xyzu\", \"b\": 12}"},
+    };
+    struct lexicon *l = lexicon_of_pieces(900, 77);
+    uint32_t *mask = xcalloc((size_t)l->n_words, sizeof *mask), *same = xcalloc((size_t)l->n_words, sizeof *same);
+    for (size_t i = 0; i < N(cases); i++) {
+        struct grammar *g = grammar_open(cases[i].kind, cases[i].source);
+        struct machine *m = machine_open(grammar_automaton(g), l), *other = machine_open(grammar_automaton(g), l);
+        struct position at, there;
+        struct status st;
+        bool fits;
+        machine_prepare(m);
+        size_t prepared = m->mask_bytes;
+        assert_true(prepared > 0);
+        assert_true(machine_start(m, false, &at, &st) && machine_start(other, false, &there, &st));
+        for (const char *c = cases[i].text; *c; c++) {
+            char forced[2];
+            size_t n; // two bytes that have to come are not worth it
+            assert_true(machine_forced(m, at, forced, sizeof forced, &n, &st));
+            assert_true(machine_mask(m, at, mask, &st) && machine_mask(other, there, same, &st));
+            assert_memory_equal(mask, same, (size_t)l->n_words * sizeof *mask);
+            if (m->mask_bytes != prepared && n < 2) fail_msg("%s: at '%s'", cases[i].source, c);
+            prepared = m->mask_bytes;
+            assert_true(machine_advance(m, &at, (struct span){c, 1}, &fits, &st) && fits);
+            assert_true(machine_advance(other, &there, (struct span){c, 1}, &fits, &st) && fits);
+        }
+        machine_prepare(m); // once
+        machine_drop(m), machine_drop(other);
+        grammar_drop(g);
+    }
+    free(mask), free(same);
+    lexicon_drop(l);
+}
+
+static void *prepare(void *machine) {
+    machine_prepare(machine);
+    return NULL;
+}
+
+// Answers go on while masks are made.
+static void test_masks_are_made_beside_answers(void **state) {
+    (void)state;
+    struct lexicon *l = lexicon_of_pieces(900, 77);
+    struct grammar *g = grammar_open(GRAMMAR_JSON, "");
+    uint32_t *mask = xcalloc((size_t)l->n_words, sizeof *mask);
+    for (int round = 0; round < 20; round += CASE_STEP) {
+        struct machine *m = machine_open(grammar_automaton(g), l);
+        struct position at;
+        struct status st;
+        pthread_t thread;
+        bool fits;
+        assert_int_equal(pthread_create(&thread, NULL, prepare, m), 0);
+        assert_true(machine_start(m, false, &at, &st));
+        for (const char *c = "{\"a\": [1, {\"b\": \"x\"}, -2.5e3]}"; *c; c++) {
+            assert_true(machine_mask(m, at, mask, &st));
+            assert_true(machine_advance(m, &at, (struct span){c, 1}, &fits, &st) && fits);
+        }
+        pthread_join(thread, NULL);
+        machine_drop(m);
+    }
+    free(mask);
+    grammar_drop(g);
+    lexicon_drop(l);
+}
+
 // A token at a time or all of it at once: the same position.
 static void test_positions_do_not_depend_on_tokens(void **state) {
     (void)state;
@@ -257,10 +334,19 @@ static void test_hostile_sources_end_in_an_error(void **state) {
         {GRAMMAR_REGEX, "", "(", 60000, "", STATUS_LIMIT},
         {GRAMMAR_REGEX, "", "(a|", 60000, "", STATUS_LIMIT},
         {GRAMMAR_SCHEMA, "", "[", 1000000, "", STATUS_FORMAT},
-        {GRAMMAR_SCHEMA, "", "{\"a\":", 800000, "", STATUS_FORMAT},
+        {GRAMMAR_SCHEMA, "", "{\"a\":", 200000, "", STATUS_FORMAT},
         {GRAMMAR_SCHEMA, "{\"const\": ", "[", 2000, "", STATUS_FORMAT},
         {GRAMMAR_SCHEMA, "{\"enum\": [0", ",1", 400000, "]}", STATUS_LIMIT},
         {GRAMMAR_CHOICE, "", "[", 1000000, "", STATUS_FORMAT},
+        // What would take minutes, if nobody counted.
+        {GRAMMAR_REGEX, "", "a", 1000000, "", STATUS_LIMIT},
+        {GRAMMAR_REGEX, "(", "ab?|", 20000, "c)((|){8192}){8}", STATUS_LIMIT},
+        {GRAMMAR_GBNF, "root ::= (", "\"ab\" | ", 100000, "\"c\"){8192}", STATUS_LIMIT},
+        {GRAMMAR_GBNF, "e ::= \"\"\nroot ::= [a-z] (\"a\" | \"b\") ", "e ", 250000, "\"c\"", STATUS_LIMIT},
+        {GRAMMAR_CHOICE, "[\"a\"", ",\"a\"", 240000, "]", STATUS_LIMIT},
+        {GRAMMAR_SCHEMA, "{\"const\": [0", ",[]", 300000, "]}", STATUS_LIMIT},
+        {GRAMMAR_SCHEMA, "{\"$defs\": [{\"$anchor\": \"z\"}", ",{}", 100000,
+         "], \"anyOf\": [{\"$ref\": \"#a\"}, {\"$ref\": \"#z\"}]}", STATUS_FORMAT},
     };
     for (size_t i = 0; i < N(cases); i++) {
         char *text = repeated(cases[i].before, cases[i].text, cases[i].n, cases[i].after);
@@ -392,6 +478,8 @@ int main(void) {
         cmocka_unit_test(test_regex_errors_say_where),
         cmocka_unit_test(test_choices_match),
         cmocka_unit_test(test_masks_say_what_advancing_does),
+        cmocka_unit_test(test_masks_are_made_ahead),
+        cmocka_unit_test(test_masks_are_made_beside_answers),
         cmocka_unit_test(test_positions_do_not_depend_on_tokens),
         cmocka_unit_test(test_what_has_to_come_is_known),
         cmocka_unit_test(test_hostile_sources_end_in_an_error),
