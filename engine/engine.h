@@ -118,6 +118,7 @@ struct engine_event {
     // EVENT_STATE
     enum request_state state;
     enum finish_reason reason;
+    int stop;    // which of the request's stops ended the answer, from 1; 0: none of them
     double time; // when, by clock_seconds()
     // Tokens: of the prompt; of it and of what the answer begins with, those found in the KV cache; of the answer.
     int n_prompt, n_reused, n_generated;

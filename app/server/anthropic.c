@@ -55,6 +55,7 @@ const struct field anthropic_fields[] = {
 // ---- replies ----
 
 static const char *reason_name(const struct generated *answer) {
+    if (answer->stop) return "stop_sequence";
     return answer->reason == FINISH_END ? "end_turn" : "max_tokens";
 }
 
@@ -67,9 +68,9 @@ static json_t *message_json(const struct generation *g, json_t *content) {
     char id[64];
     const struct generated *answer = &g->answers[0];
     snprintf(id, sizeof id, "msg_%llx%08llx", (unsigned long long)g->server->started, (unsigned long long)g->number);
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:n, s:o}", "id", id, "type", "message", "role", "assistant",
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:s?, s:o}", "id", id, "type", "message", "role", "assistant",
                      "model", g->model->name, "content", content, "stop_reason",
-                     answer->ended ? reason_name(answer) : NULL, "stop_sequence", "usage", usage_json(g));
+                     answer->ended ? reason_name(answer) : NULL, "stop_sequence", answer->stop, "usage", usage_json(g));
 }
 
 // Of a channel with this text, as a block.
@@ -124,7 +125,8 @@ static void write_ping(struct generation *g) {
 static void write_end_of_answer(struct generation *g, int answer) {
     begin_message(g);
     end_block(g);
-    json_t *delta = json_pack("{s:s, s:n}", "stop_reason", reason_name(&g->answers[answer]), "stop_sequence");
+    json_t *delta = json_pack("{s:s, s:s?}", "stop_reason", reason_name(&g->answers[answer]), "stop_sequence",
+                              g->answers[answer].stop);
     write_event(g, "message_delta", json_pack("{s:o, s:o}", "delta", delta, "usage", usage_json(g)));
 }
 

@@ -9,7 +9,7 @@
 
 #define MOST_STOPS 16
 
-enum { BAD_REQUEST = 400 };
+enum { BAD_REQUEST = 400, VALUE_DEPTH = 3 };
 
 // Cut at a character: clients name fields, too.
 static void set_field(struct refusal *r, const char *text) {
@@ -42,6 +42,22 @@ bool refuse_within(struct refusal *r, const char *name) {
     return false;
 }
 
+static bool refuse_below(struct refusal *r, const json_t *object, const json_t *value, const char *text, int depth) {
+    const char *name;
+    json_t *member;
+    json_object_foreach((json_t *)object, name, member) {
+        const bool below = member != value && depth && refuse_below(r, member, value, text, depth - 1);
+        if (below) refuse_within(r, name);
+        else if (member == value) refuse(r, BAD_REQUEST, name, "%s", text);
+        if (below || member == value) return true;
+    }
+    return false;
+}
+
+bool refuse_value(struct refusal *r, const json_t *object, const json_t *value, const char *text) {
+    return refuse_below(r, object, value, text, VALUE_DEPTH);
+}
+
 void ask_arrange(struct ask *a) {
     if (a->prompt && !a->raw) {
         a->messages = xcalloc(2, sizeof *a->messages);
@@ -52,8 +68,20 @@ void ask_arrange(struct ask *a) {
     a->messages[0] = (struct engine_message){"system", a->system, NULL};
 }
 
+bool ask_compile_grammar(struct ask *a, struct status *st) {
+    const json_t *source = a->grammar_source;
+    const bool is_text = a->grammar_kind == GRAMMAR_JSON || json_is_string(source);
+    char *dumped = is_text ? NULL : json_dumps(source, 0);
+    const char *text = dumped ? dumped : a->grammar_kind == GRAMMAR_JSON ? "" : json_string_value(source);
+    a->grammar = grammar_compile(a->grammar_kind, text, strlen(text), st);
+    free(dumped);
+    return a->grammar;
+}
+
 void ask_free(struct ask *a) {
     for (int i = 0; i < a->n_parts; i++) free(a->parts[i]);
+    for (int i = 0; i < a->n_others; i++) free(a->others[i].ids);
+    free(a->others);
     free(a->parts), free(a->messages), free(a->stops), free(a->ids);
     grammar_drop(a->grammar);
     *a = (struct ask){0};
@@ -102,15 +130,15 @@ static bool read_knob(const json_t *value, const struct field *f, struct samplin
 
 static bool read_grammar(const json_t *value, const struct field *f, struct ask *a, struct refusal *r) {
     const enum grammar_kind kind = (enum grammar_kind)f->place;
-    const bool is_json = kind == GRAMMAR_SCHEMA || kind == GRAMMAR_CHOICE;
-    struct status st = {0};
-    if (!is_json && kind != GRAMMAR_JSON && !json_is_string(value)) return wrong_type(r, f->name, "a string", value);
-    if (a->grammar) return refuse(r, BAD_REQUEST, f->name, "the answer is held to something else already");
-    char *text = is_json && !json_is_string(value) ? json_dumps(value, JSON_ENCODE_ANY)
-                                                   : xstrdup(json_is_string(value) ? json_string_value(value) : "");
-    a->grammar = grammar_compile(kind, text, strlen(text), &st);
-    free(text);
-    return a->grammar || refuse(r, BAD_REQUEST, f->name, "%s", st.text);
+    const bool fits = kind == GRAMMAR_JSON || json_is_string(value) ||
+                      (kind == GRAMMAR_SCHEMA && json_is_object(value)) ||
+                      (kind == GRAMMAR_CHOICE && json_is_array(value));
+    const char *expected = kind == GRAMMAR_SCHEMA ? "an object" : kind == GRAMMAR_CHOICE ? "a list" : "a string";
+    if (!fits) return wrong_type(r, f->name, expected, value);
+    if (a->grammar_source) return refuse(r, BAD_REQUEST, f->name, "the answer is held to something else already");
+    a->grammar_kind = kind;
+    a->grammar_source = value;
+    return true;
 }
 
 static bool is_nothing(const json_t *value) {

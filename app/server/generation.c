@@ -21,21 +21,24 @@ static void generation_free(struct generation *g) {
     }
     g->server->n_answers -= g->n_open;
     server_model_rest(g->model);
+    for (int i = 0; i < g->n_stops; i++) free(g->stops[i]);
+    free(g->stops);
+    for (int i = 0; i < g->n_prompts; i++) free(g->prompts[i].echo);
+    free(g->prompts);
     free(g->answers);
-    free(g->echo);
     free(g);
 }
 
 static void abandon(void *owner) {
     struct generation *g = owner;
     g->exchange = NULL;
-    engine_cancel(g->model->client, g->request);
+    for (int i = 0; i < g->n_prompts; i++) engine_cancel(g->model->client, g->prompts[i].request);
 }
 
 void generation_begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
-                      const struct request_params *p, const struct ask *a) {
+                      const struct request_params *requests, const struct ask *a) {
     struct generation *g = xcalloc(1, sizeof *g);
-    const int n = p->n_answers > 1 ? p->n_answers : 1;
+    const int n = ask_answers(a);
     *g = (struct generation){.server = s,
                              .exchange = x,
                              .form = form,
@@ -47,17 +50,24 @@ void generation_begin(struct server *s, struct exchange *x, const struct reply_f
                              .with_usage = a->with_usage,
                              .logprobs = a->logprobs,
                              .top_logprobs = a->top_logprobs,
-                             .echo = a->echo ? xstrdup(a->prompt) : NULL,
+                             .prompts = xcalloc(1 + (size_t)a->n_others, sizeof *g->prompts),
+                             .n_prompts = 1 + a->n_others,
+                             .n_each = a->n_answers,
                              .n_answers = n,
                              .n_open = n,
                              .answers = xcalloc((size_t)n, sizeof *g->answers),
                              .next = s->generations};
+    g->stops = xcalloc((size_t)a->n_stops + 1, sizeof *g->stops);
+    for (; g->n_stops < a->n_stops; g->n_stops++) g->stops[g->n_stops] = xstrdup(a->stops[g->n_stops]);
     s->generations = g;
     s->n_answers += n;
     server_model_use(m);
     x->owner = g, x->gone = abandon;
-    g->number = p->conversation;
-    g->request = engine_submit(m->client, p);
+    g->number = requests->conversation;
+    for (int i = 0; i < g->n_prompts; i++) {
+        g->prompts[i].echo = a->echo ? xstrdup(requests[i].raw) : NULL;
+        g->prompts[i].request = engine_submit(m->client, &requests[i]);
+    }
 }
 
 // ---- logprobs ----
@@ -107,8 +117,8 @@ void generations_ping(struct server *s) {
     }
 }
 
-static void take_text(struct generation *g, const struct engine_event *e) {
-    struct generated *answer = &g->answers[e->answer];
+static void take_text(struct generation *g, int index, const struct engine_event *e) {
+    struct generated *answer = &g->answers[index];
     if (e->token >= 0) figures_token(&g->model->figures, g->submitted, answer->last, e->at);
     if (e->token >= 0) answer->last = e->at;
     if (!g->first) g->first = e->at, g->state = REQUEST_DECODING;
@@ -119,7 +129,7 @@ static void take_text(struct generation *g, const struct engine_event *e) {
     if (!g->stream || g->form->keeps) bytes_add(&answer->texts[e->channel], e->text, e->size);
     if (g->stream && (e->size || listed)) {
         begin_stream(g);
-        g->form->piece(g, e->answer, e);
+        g->form->piece(g, index, e);
         g->heard = clock_ns();
         answer->any = true;
     }
@@ -147,10 +157,11 @@ static void reply_ended(struct generation *g) {
     g->exchange = NULL;
 }
 
-static void take_end(struct generation *g, const struct engine_event *e) {
-    struct generated *answer = &g->answers[e->answer];
+static void take_end(struct generation *g, int index, const struct engine_event *e) {
+    struct generated *answer = &g->answers[index];
     answer->ended = true;
     answer->reason = e->reason;
+    answer->stop = e->stop > 0 && e->stop <= g->n_stops ? g->stops[e->stop - 1] : NULL;
     answer->n_tokens = e->n_generated;
     g->ended = e->at;
     figures_end(&g->model->figures, g->submitted, e);
@@ -158,20 +169,35 @@ static void take_end(struct generation *g, const struct engine_event *e) {
     if (g->exchange && e->state != REQUEST_FINISHED) reply_failed(g, e);
     if (g->exchange && g->stream) {
         begin_stream(g);
-        g->form->end_answer(g, e->answer);
+        g->form->end_answer(g, index);
     }
     if (g->exchange && !g->n_open) reply_ended(g);
     if (!g->n_open) generation_free(g);
 }
 
+int generation_prompt(const struct generation *g, uint64_t request) {
+    for (int i = 0; i < g->n_prompts; i++)
+        if (g->prompts[i].request == request) return i;
+    return -1;
+}
+
+static void note_tokens(struct generation *g, struct generated_prompt *p, const struct engine_event *e) {
+    g->n_prompt += e->n_prompt - p->n_tokens;
+    g->n_reused += e->n_reused - p->n_reused;
+    p->n_tokens = e->n_prompt, p->n_reused = e->n_reused;
+}
+
 void generation_take(struct server *s, const struct server_model *m, const struct engine_event *e) {
     struct generation *g = s->generations;
-    while (g && (g->model != m || g->request != e->request)) g = g->next;
-    if (!g || g->answers[e->answer].ended) return;
-    if (e->kind == EVENT_STATE) g->n_prompt = e->n_prompt, g->n_reused = e->n_reused;
+    int prompt = -1;
+    while (g && (g->model != m || (prompt = generation_prompt(g, e->request)) < 0)) g = g->next;
+    if (!g) return;
+    const int index = prompt * g->n_each + e->answer;
+    if (g->answers[index].ended) return;
+    if (e->kind == EVENT_STATE) note_tokens(g, &g->prompts[prompt], e);
     if (e->kind == EVENT_STATE && !g->first && e->state < REQUEST_FINISHED) g->state = e->state;
-    if (e->kind == EVENT_TEXT) take_text(g, e);
-    else if (e->kind == EVENT_STATE && e->state >= REQUEST_FINISHED) take_end(g, e);
+    if (e->kind == EVENT_TEXT) take_text(g, index, e);
+    else if (e->kind == EVENT_STATE && e->state >= REQUEST_FINISHED) take_end(g, index, e);
 }
 
 struct generation *generation_of(const struct server *s, const struct exchange *x) {

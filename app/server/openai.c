@@ -41,7 +41,7 @@ static bool read_format(const json_t *value, struct ask *a, struct refusal *r) {
     if (strcmp(type, "json_schema"))
         return refuse(r, 400, "type", "unknown value '%.40s' (expected text, json_object or json_schema)", type);
     return fields_read(value, format_fields, true, a, r) &&
-           (a->grammar || refuse(r, 400, "json_schema", "has no schema"));
+           (a->grammar_source || refuse(r, 400, "json_schema", "has no schema"));
 }
 
 bool openai_response_format(const json_t *value, const char *name, struct ask *a, struct refusal *r) {

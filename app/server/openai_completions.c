@@ -4,29 +4,38 @@
 
 // ---- fields ----
 
-static bool read_ids(const json_t *list, const char *name, struct ask *a, struct refusal *r) {
+static bool read_ids(const json_t *list, const char *name, struct ask_prompt *out, struct refusal *r) {
     size_t i;
     json_t *id;
-    a->ids = xcalloc(json_array_size(list) + 1, sizeof *a->ids);
+    out->ids = xcalloc(json_array_size(list) + 1, sizeof *out->ids);
     json_array_foreach((json_t *)list, i, id) {
         if (!json_is_integer(id)) return refuse(r, 400, name, "expected a string, or a list of token ids");
         const json_int_t value = json_integer_value(id);
         if (value < 0 || value > INT32_MAX) return refuse(r, 400, name, "%lld is not a token", (long long)value);
-        a->ids[a->n_ids++] = (int32_t)value;
+        out->ids[out->n_ids++] = (int32_t)value;
     }
     return true;
 }
 
-// A text, or a list of token ids; either may be the one prompt of a list.
+// A text, or a list of token ids.
+static bool read_one(const json_t *value, const char *name, struct ask_prompt *out, struct refusal *r) {
+    if (json_is_array(value) && json_array_size(value)) return read_ids(value, name, out, r);
+    out->text = json_string_value(value);
+    return out->text || refuse(r, 400, name, "expected a string, or a list of token ids");
+}
+
+// One, or a list of several.
 static bool read_prompt(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
-    const json_t *first = json_array_get(value, 0);
-    if (json_is_array(value) && !json_is_integer(first)) {
-        if (json_array_size(value) > 1) return refuse(r, 400, name, "several prompts are not supported");
-        value = first;
-    }
-    if (json_is_array(value) && json_array_size(value)) return read_ids(value, name, a, r);
-    a->prompt = json_string_value(value);
-    return a->prompt || refuse(r, 400, name, "expected a string, or a list of token ids");
+    const bool several = json_is_array(value) && !json_is_integer(json_array_get(value, 0));
+    const size_t n = several ? json_array_size(value) : 1;
+    struct ask_prompt first = {0};
+    if (n > SERVER_MOST_ANSWERS) return refuse(r, 400, name, "too many prompts (maximum %d)", SERVER_MOST_ANSWERS);
+    bool read = read_one(several ? json_array_get(value, 0) : value, name, &first, r);
+    a->prompt = first.text, a->ids = first.ids, a->n_ids = first.n_ids;
+    a->others = xcalloc(n + 1, sizeof *a->others);
+    for (size_t i = 1; i < n && read; i++)
+        read = read_one(json_array_get(value, i), name, &a->others[a->n_others++], r);
+    return read;
 }
 
 static bool read_logprobs(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
@@ -45,7 +54,7 @@ const struct field openai_completions_fields[] = {
     {"prompt", FIELD_READ, .read = read_prompt},
     {"echo", FIELD_FLAG, .place = offsetof(struct ask, echo)},
     {"logprobs", FIELD_READ, .read = read_logprobs},
-    {.name = "best_of", .kind = FIELD_REFUSED},
+    {"best_of", FIELD_INT, .low = 1, .high = 64, .place = offsetof(struct ask, best_of)},
     {.name = "suffix", .kind = FIELD_REFUSED},
     {0},
 };
@@ -57,6 +66,9 @@ static int characters(const char *text) {
     for (; *text; text++) n += (*text & 0xc0) != 0x80;
     return n;
 }
+
+// Of the prompt that an answer continues; NULL: it is not wanted.
+static const char *echo_of(const struct generation *g, int index) { return g->prompts[index / g->n_each].echo; }
 
 // From the list that chats have.
 static json_t *logprobs_json(struct generated *answer) {
@@ -93,10 +105,8 @@ static json_t *choice_json(struct generated *answer, int index, json_t *text) {
 static void write_chunk(struct generation *g, int index, const char *text, size_t size) {
     struct generated *answer = &g->answers[index];
     struct bytes all = {0};
-    if (g->echo && !answer->any) {
-        bytes_add(&all, g->echo, strlen(g->echo));
-        answer->offset = characters(g->echo);
-    }
+    const char *echo = answer->any ? NULL : echo_of(g, index);
+    if (echo) bytes_add(&all, echo, strlen(echo)), answer->offset = characters(echo);
     bytes_add(&all, text, size);
     json_t *chunk = object_json(g, json_pack("[o]", choice_json(answer, index, reply_text(all.data, all.size))));
     if (g->with_usage) json_object_set_new(chunk, "usage", json_null());
@@ -117,7 +127,8 @@ static json_t *whole_json(const struct generation *g) {
     for (int i = 0; i < g->n_answers; i++) {
         struct generated *answer = &g->answers[i];
         struct bytes text = {0};
-        if (g->echo) bytes_add(&text, g->echo, strlen(g->echo)), answer->offset = characters(g->echo);
+        const char *echo = echo_of(g, i);
+        if (echo) bytes_add(&text, echo, strlen(echo)), answer->offset = characters(echo);
         bytes_add(&text, answer->texts[CHANNEL_ANSWER].data, answer->texts[CHANNEL_ANSWER].size);
         json_array_append_new(choices, choice_json(answer, i, reply_text(text.data, text.size)));
         bytes_free(&text);

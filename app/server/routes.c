@@ -1,6 +1,24 @@
 // Routes: the paths of the APIs, and how a request finds its way from one of them to the engine.
+//
+//   read ──► its model found ──► its grammar compiled, on a thread of its own ──► the engine's
+//    ▲           └── waiting for it
+//    └── again ◄────┘
+#include <stdatomic.h>
+
 #include "app/server/server_state.h"
 #include "engine/metrics.h"
+
+struct asking {
+    struct server *server;
+    struct exchange *exchange; // NULL: the client is gone
+    atomic_bool unwanted;      // likewise, for the compiler
+    const struct reply_form *form;
+    void (*again)(struct server *s, struct exchange *x);
+    json_t *object;             // owned
+    struct server_model *model; // NULL: not known yet
+    struct ask ask;             // read from the object
+    struct status status;
+};
 
 // ---- what is asked ----
 
@@ -18,21 +36,37 @@ json_t *route_parse(const struct exchange *x, struct refusal *r) {
 }
 
 static bool has_room(const struct server *s, const struct ask *a, struct refusal *r) {
-    return s->n_answers + s->n_waiting + a->n_answers <= SERVER_MOST_ANSWERS ||
+    if (ask_answers(a) > SERVER_MOST_ANSWERS)
+        return refuse(r, 400, "n", "too many answers to all prompts (maximum %d)", SERVER_MOST_ANSWERS);
+    return s->n_answers + s->n_waiting + s->n_compiling + ask_answers(a) <= SERVER_MOST_ANSWERS ||
            refuse(r, 503, NULL, "too many requests are waiting (maximum %d answers)", SERVER_MOST_ANSWERS);
+}
+
+static bool check_prompt(const struct model_info *info, const struct ask_prompt *p, const char *field,
+                         struct refusal *r) {
+    if (p->text && !*p->text && !info->adds_bos) return refuse(r, 400, field, "is empty");
+    for (int i = 0; i < p->n_ids; i++)
+        if (p->ids[i] >= info->n_vocab)
+            return refuse(r, 400, field, "%d is not a token of the model (0 to %d)", p->ids[i], info->n_vocab - 1);
+    return true;
+}
+
+static bool check_prompts(const struct model_info *info, const struct ask *a, const char *field, struct refusal *r) {
+    bool texts = a->prompt, good = check_prompt(info, &(struct ask_prompt){a->prompt, a->ids, a->n_ids}, field, r);
+    for (int i = 0; i < a->n_others && good; i++) {
+        good = check_prompt(info, &a->others[i], field, r);
+        texts &= a->others[i].text != NULL;
+    }
+    if (!good || !a->echo || (texts && !a->logprobs)) return good;
+    return refuse(r, 400, "echo", "not supported with %s", texts ? "logprobs" : "token ids");
 }
 
 static bool check(const struct server *s, const struct server_model *m, const struct ask *a,
                   const struct reply_form *form, struct refusal *r) {
     const bool chosen = a->reasoning != REASONING_OFF && a->reasoning != (enum reasoning)s->settings.reasoning;
     if (!a->n_messages && !a->prompt && !a->n_ids) return refuse(r, 400, form->prompt, "is empty, or missing");
-    if (a->prompt && !*a->prompt && !m->info->adds_bos) return refuse(r, 400, form->prompt, "is empty");
-    for (int i = 0; i < a->n_ids; i++)
-        if (a->ids[i] >= m->info->n_vocab)
-            return refuse(r, 400, form->prompt, "%d is not a token of the model (0 to %d)", a->ids[i],
-                          m->info->n_vocab - 1);
-    if (a->echo && (!a->prompt || a->logprobs))
-        return refuse(r, 400, "echo", "not supported with %s", a->prompt ? "logprobs" : "token ids");
+    if (!check_prompts(m->info, a, form->prompt, r)) return false;
+    if (a->best_of && a->best_of != a->n_answers) return refuse(r, 400, "best_of", "not supported unless it is n");
     if (a->top_logprobs && !a->logprobs) return refuse(r, 400, "top_logprobs", "needs logprobs to be true");
     if (chosen && !reasoning_fits(m->info, a->reasoning))
         return refuse(r, 400, form->effort, "the model does not offer a choice");
@@ -66,10 +100,16 @@ static struct server_model *model_of(const struct server *s, const json_t *objec
 static void begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
                   struct ask *a) {
     ask_arrange(a);
-    struct request_params p = route_params(s, a);
-    p.conversation = s->last_conversation = s->last_conversation % CONVERSATION_MOST + 1;
+    struct request_params *requests = xcalloc(1 + (size_t)a->n_others, sizeof *requests);
+    for (int i = 0; i <= a->n_others; i++) {
+        const struct ask_prompt *other = i ? &a->others[i - 1] : NULL;
+        requests[i] = route_params(s, a);
+        if (other) requests[i].raw = other->text, requests[i].ids = other->ids, requests[i].n_ids = other->n_ids;
+        requests[i].conversation = s->last_conversation = s->last_conversation % CONVERSATION_MOST + 1;
+    }
     if (a->sets_keep_alive) server_model_keep(m, a->keep_alive);
-    generation_begin(s, x, form, m, &p, a);
+    generation_begin(s, x, form, m, requests, a);
+    free(requests);
 }
 
 static bool unloads(const struct ask *a) { return a->sets_keep_alive && a->keep_alive == 0; }
@@ -87,27 +127,81 @@ static void reply_idle(const struct server *s, struct exchange *x, const struct 
     reply_json(x, 200, form->idle(m, unloads(a) ? "unload" : "load"));
 }
 
+static void asking_free(struct asking *q) {
+    ask_free(&q->ask);
+    json_decref(q->object);
+    free(q);
+}
+
+static void answer(struct asking *q) {
+    struct refusal r;
+    if (check(q->server, q->model, &q->ask, q->form, &r)) begin(q->server, q->exchange, q->form, q->model, &q->ask);
+    else reply_refusal(q->exchange, q->form, &r);
+}
+
+// ---- grammars ----
+
+static void compile(void *context) {
+    struct asking *q = context;
+    if (!atomic_load(&q->unwanted)) ask_compile_grammar(&q->ask, &q->status);
+}
+
+// One that is lent may have been withdrawn meanwhile.
+static void compiled(void *context) {
+    struct asking *q = context;
+    struct refusal r = {0};
+    q->server->n_compiling -= ask_answers(&q->ask);
+    if (q->exchange && q->status.code) {
+        refuse_value(&r, q->object, q->ask.grammar_source, q->status.text);
+        reply_refusal(q->exchange, q->form, &r);
+    } else if (q->exchange) {
+        if (q->model->client) answer(q);
+        else q->again(q->server, q->exchange);
+    }
+    server_model_rest(q->model);
+    asking_free(q);
+}
+
+static void abandon(void *owner) {
+    struct asking *q = owner;
+    q->exchange = NULL;
+    atomic_store(&q->unwanted, true);
+}
+
+static void begin_compiling(struct asking *q) {
+    q->exchange->owner = q, q->exchange->gone = abandon;
+    q->server->n_compiling += ask_answers(&q->ask);
+    server_model_use(q->model);
+    worker_do(q->server->compiler, compile, compiled, q);
+}
+
 static void generate(struct server *s, struct exchange *x, const struct reply_form *form, const struct field *fields,
                      void (*again)(struct server *s, struct exchange *x)) {
     struct refusal r = {0};
-    json_t *object = route_parse(x, &r);
-    struct server_model *m = model_of(s, object);
-    struct ask a = {.sampling = m && m->client ? m->sampling : s->settings.sampling,
-                    .reasoning = (enum reasoning)s->settings.reasoning,
-                    .stream = form->streams,
-                    .raw = form->raw,
-                    .max_tokens = form->max_tokens ? form->max_tokens : s->settings.max_tokens,
-                    .n_answers = 1};
-    const bool read = object && fields_read(object, fields, form->strict, &a, &r) && has_room(s, &a, &r);
-    const enum model_answer model = read ? server_model_find(s, &a, &m, &r) : MODEL_REFUSED;
-    const bool idle = form->idle && !a.n_messages && !a.n_ids && (!a.prompt || !*a.prompt);
-    const bool loaded = model == MODEL_READY || (idle && m && unloads(&a)); // enough of it
+    struct asking *q = xcalloc(1, sizeof *q);
+    *q = (struct asking){.server = s, .exchange = x, .form = form, .again = again, .object = route_parse(x, &r)};
+    q->model = model_of(s, q->object);
+    q->ask = (struct ask){.sampling = q->model && q->model->client ? q->model->sampling : s->settings.sampling,
+                          .reasoning = (enum reasoning)s->settings.reasoning,
+                          .stream = form->streams,
+                          .raw = form->raw,
+                          .max_tokens = form->max_tokens ? form->max_tokens : s->settings.max_tokens,
+                          .n_answers = 1};
+    const bool read =
+        q->object && fields_read(q->object, fields, form->strict, &q->ask, &r) && has_room(s, &q->ask, &r);
+    const struct ask *a = &q->ask;
+    const enum model_answer model = read ? server_model_find(s, a, &q->model, &r) : MODEL_REFUSED;
+    const bool idle = form->idle && !a->n_messages && !a->n_ids && (!a->prompt || !*a->prompt);
+    const bool loaded = model == MODEL_READY || (idle && q->model && unloads(a)); // enough of it
+    if (model == MODEL_READY && !idle && a->grammar_source) {
+        begin_compiling(q);
+        return;
+    }
     if (model == MODEL_LATER && !loaded) server_model_wait(s, x, again);
-    else if (model != MODEL_REFUSED && idle) reply_idle(s, x, form, m, &a);
-    else if (model == MODEL_READY && check(s, m, &a, form, &r)) begin(s, x, form, m, &a);
+    else if (model != MODEL_REFUSED && idle) reply_idle(s, x, form, q->model, a);
+    else if (model == MODEL_READY) answer(q);
     else reply_refusal(x, form, &r);
-    ask_free(&a);
-    json_decref(object);
+    asking_free(q);
 }
 
 // ---- the routes ----

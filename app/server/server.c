@@ -95,10 +95,10 @@ static void engine_turn(void *context, bool ready) {
 
 static uint64_t engine_due(void *context) { return generations_due(context); }
 
-static int worker_ready_fd(void *context) { return worker_fd(((const struct server *)context)->worker); }
+static int worker_ready_fd(void *worker) { return worker_fd(worker); }
 
-static void worker_turn(void *context, bool ready) {
-    if (ready) worker_collect(((const struct server *)context)->worker);
+static void worker_turn(void *worker, bool ready) {
+    if (ready) worker_collect(worker);
 }
 
 static int models_fd(void *context) { return ((const struct server *)context)->models_fd; }
@@ -121,7 +121,8 @@ static void clients_turn(void *context, bool ready) {
 static void add_sources(struct server *s) {
     loop_add(s->loop, &(struct loop_source){stop_fd, POLLIN, NULL, stop_turn, s});
     loop_add(s->loop, &(struct loop_source){engine_fd, POLLIN, engine_due, engine_turn, s});
-    loop_add(s->loop, &(struct loop_source){worker_ready_fd, POLLIN, NULL, worker_turn, s});
+    loop_add(s->loop, &(struct loop_source){worker_ready_fd, POLLIN, NULL, worker_turn, s->worker});
+    loop_add(s->loop, &(struct loop_source){worker_ready_fd, POLLIN, NULL, worker_turn, s->compiler});
     loop_add(s->loop, &(struct loop_source){models_fd, POLLIN, models_due, models_turn, s});
     loop_add(s->loop, &(struct loop_source){clients_fd, POLLIN, clients_due, clients_turn, s});
 }
@@ -167,7 +168,8 @@ static bool open_parts(struct server *s, struct status *st) {
     if (!guard_open(&s->guard, set->api_keys, st)) return false;
     s->stop_fd = system_open_eventfd(st);
     s->worker = s->stop_fd < 0 ? NULL : worker_open(st);
-    if (!s->worker || !server_model_open(s, st)) return false;
+    s->compiler = s->worker ? worker_open(st) : NULL;
+    if (!s->compiler || !server_model_open(s, st)) return false;
     s->http = http_open(
         &(struct http_params){.host = host, .port = set->port, .admit = on_admit, .handle = on_handle, .context = s},
         st);
@@ -213,6 +215,7 @@ bool server_load(struct server *s, const char *name, struct status *st) {
 
 void server_close(struct server *s) {
     http_close(s->http);
+    worker_close(s->compiler);
     generations_stop(s, NULL, "");
     server_model_withdraw(s);
     worker_close(s->worker);

@@ -60,13 +60,15 @@ struct server {
     struct loop *loop;
     struct http *http;
     struct guard guard;
-    struct worker *worker; // for what takes long and is not the engine's
-    int engines_fd;        // epoll of the clients of models that are loaded
+    struct worker *worker;   // for what takes long and is not the engine's
+    struct worker *compiler; // of grammars, so that what the worker has does not wait for them
+    int engines_fd;          // epoll of the clients of models that are loaded
     int stop_fd;
     bool stopped;
     uint64_t started, last_conversation; // started: seconds since 1970
     struct generation *generations;
-    int n_answers; // of all of them, that have not ended
+    int n_answers;   // of all of them, that have not ended
+    int n_compiling; // of requests whose grammars are compiled
 
     // server_model.c
     int models_fd;                // eventfd of search and loader
@@ -148,6 +150,13 @@ struct generated {         // an answer
     bool any;   // of it was streamed
     bool ended; // for `reason`
     enum finish_reason reason;
+    const char *stop; // which of the generation's ended it; NULL: none of them
+};
+
+struct generated_prompt {
+    uint64_t request;
+    int n_tokens, n_reused;
+    char *echo; // its text, owned; NULL: not wanted
 };
 
 struct generation {
@@ -155,18 +164,21 @@ struct generation {
     struct exchange *exchange; // NULL: nobody waits for it any more
     const struct reply_form *form;
     struct server_model *model;
-    uint64_t request, number; // of the engine's; of the server's
+    uint64_t number; // of the server's
     enum request_state state;
     int64_t created;                  // seconds since 1970
     uint64_t submitted, first, ended; // clock_ns; first: text; 0: not yet
     uint64_t heard;                   // likewise, when the client last heard something, or asked
     bool stream, with_usage, logprobs, begun;
     int top_logprobs;
-    int n_events;           // of a stream that numbers them
-    char *echo;             // owned; NULL: none
-    int n_prompt, n_reused; // tokens
+    int n_events; // of a stream that numbers them
+    char **stops; // owned
+    int n_stops;
+    struct generated_prompt *prompts; // [n_prompts], a request to the engine each
+    int n_prompts, n_each;            // n_each: answers to each
+    int n_prompt, n_reused;           // tokens, of all
     int n_answers, n_open;
-    struct generated *answers; // [n_answers]
+    struct generated *answers; // [n_answers], of the first prompt first
     struct generation *next;
 };
 
@@ -190,9 +202,10 @@ struct reply_form {
     void (*write)(struct exchange *x, json_t *object); // to a stream; takes it
 };
 
-// Submits what is asked, for this exchange.
+// Submits what is asked, for this exchange: a request for each prompt.
 void generation_begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
-                      const struct request_params *p, const struct ask *a);
+                      const struct request_params *requests, const struct ask *a);
+int generation_prompt(const struct generation *g, uint64_t request); // of the engine's; −1: it is none of g's
 void generation_take(struct server *s, const struct server_model *m, const struct engine_event *e);
 // Clients that wait long for a prompt to be read hear from time to time that somebody is there.
 uint64_t generations_due(const struct server *s); // clock_ns; 0: nobody waits

@@ -46,10 +46,10 @@ static void put_name(const struct exchange *x, char *out, size_t size) {
 static void put_metrics(struct server_client *c, const struct generation *g, const struct engine_metrics *f) {
     for (int i = 0; i < f->n_requests; i++) {
         const struct request_metrics *r = &f->requests[i];
-        if (r->request != g->request) continue;
+        if (generation_prompt(g, r->request) < 0) continue;
         if (metric_known(r->tokens_per_second)) c->tokens_per_second += r->tokens_per_second;
-        if (r->answer == 0 && r->prefill_done > 0) c->prefill_done = r->prefill_done;
-        if (r->answer == 0 && r->prefill_total > 0) c->prefill_total = r->prefill_total;
+        if (r->answer == 0 && r->prefill_done > 0) c->prefill_done += r->prefill_done;
+        if (r->answer == 0 && r->prefill_total > 0) c->prefill_total += r->prefill_total;
     }
 }
 

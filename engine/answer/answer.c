@@ -159,6 +159,7 @@ bool answer_token(struct answer *a, const struct sample *s) {
     return stopped;
 }
 
+int answer_stop(const struct answer *a) { return splitter_stop(a->splitter); }
 bool answer_is_answer(const struct answer *a) { return splitter_is_answer(a->splitter); }
 bool answer_needs_header(const struct answer *a) { return splitter_needs_header(a->splitter); }
 

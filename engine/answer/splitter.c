@@ -25,6 +25,7 @@ struct pattern {
     enum pattern_kind kind;
     char *text;
     size_t size;
+    int stop; // of a stop: its number, from 1
 };
 
 struct splitter {
@@ -39,6 +40,7 @@ struct splitter {
     bool begins;  // a new part, separated from earlier ones in the channel
     bool any[2];  // text so far, per channel
     bool stopped; // a stop text or the end was found
+    int stop;     // which stop text, from 1; 0: none
     char *held;   // [longest pattern + MAX_BLANK + SPLITTER_SLICE]
     size_t n_held;
     enum harmony_place place;
@@ -48,15 +50,17 @@ struct splitter {
 
 // ---- opening ----
 
-static void add_pattern(struct splitter *s, enum pattern_kind kind, const char *text) {
+static void add_stop(struct splitter *s, enum pattern_kind kind, const char *text, int stop) {
     if (!text || !*text) return;
-    s->patterns[s->n_patterns++] = (struct pattern){kind, xstrdup(text), strlen(text)};
+    s->patterns[s->n_patterns++] = (struct pattern){kind, xstrdup(text), strlen(text), stop};
 }
+
+static void add_pattern(struct splitter *s, enum pattern_kind kind, const char *text) { add_stop(s, kind, text, 0); }
 
 static void add_patterns(struct splitter *s) {
     const struct channel_scheme *c = s->p.scheme;
     add_pattern(s, PATTERN_END, s->p.end);
-    for (int i = 0; i < s->p.n_stops; i++) add_pattern(s, PATTERN_STOP, s->p.stops[i]);
+    for (int i = 0; i < s->p.n_stops; i++) add_stop(s, PATTERN_STOP, s->p.stops[i], i + 1);
     if (c->kind != CHANNELS_BRACKETS) return;
     if (c->open < 0) add_pattern(s, PATTERN_OPEN, c->brackets->open);
     if (c->close < 0) add_pattern(s, PATTERN_CLOSE, c->brackets->close);
@@ -208,6 +212,7 @@ static void scan(struct splitter *s) {
         if (!apply(s, m.pattern->kind)) continue;
         s->n_held = 0;
         s->stopped = true;
+        s->stop = m.pattern->stop;
         return;
     }
 }
@@ -355,6 +360,8 @@ bool splitter_text(struct splitter *s, const char *text, size_t size) {
     else take(s, text, size);
     return s->stopped;
 }
+
+int splitter_stop(const struct splitter *s) { return s->stop; }
 
 void splitter_finish(struct splitter *s) {
     if (s->p.scheme->kind == CHANNELS_HARMONY) leave_part(s);

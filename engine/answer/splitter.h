@@ -30,6 +30,7 @@ bool splitter_is_mark(const struct splitter *s, int32_t token);
 bool splitter_mark(struct splitter *s, int32_t token);
 // Takes valid UTF-8, whole characters. True if a stop text was found; text after it is dropped.
 bool splitter_text(struct splitter *s, const char *text, size_t size);
+int splitter_stop(const struct splitter *s); // which of `stops` was found, from 1; 0: none of them
 // At the end: emits the text held back.
 void splitter_finish(struct splitter *s);
 enum channel splitter_channel(const struct splitter *s); // of the next text

@@ -77,6 +77,7 @@ static void on_state(void *context, const struct sequence *q, const char *messag
                                  .at = clock_ns(),
                                  .state = q->state,
                                  .reason = q->reason,
+                                 .stop = answer_stop(a->text),
                                  .time = clock_seconds(),
                                  .n_prompt = q->request->n_prompt,
                                  .n_reused = q->n_reused,

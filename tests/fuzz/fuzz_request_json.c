@@ -42,6 +42,7 @@ static const char *const seeds[] = {
     "0{'messages': [{'role': 'user', 'content': 'a'}], 'guided_choice': ['yes', 'no'], 'logit_bias': {'99999999': 1}}",
     "1{'prompt': 'One', 'echo': true, 'max_tokens': 3, 'stream': true}",
     "1{'prompt': [[5, 6, 7]], 'logprobs': 2, 'n': 3}",
+    "1{'prompt': ['a', [5, 6], 'b'], 'n': 2, 'best_of': 2}",
     "1{'prompt': 'a', 'guided_regex': '[a-z]{2,3}|x+'}",
     "1{'prompt': 'a', 'grammar': 'root ::= [0-9] | [(] root [)]', 'json_schema': null}",
     "2{'input': [{'type': 'message', 'role': 'user', 'content': [{'type': 'input_text', 'text': 'Hi'}]}, "

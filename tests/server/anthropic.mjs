@@ -28,6 +28,15 @@ await run({
     assert.equal(final.stop_reason, 'end_turn');
     assert.ok(final.usage.output_tokens > 10);
   },
+  async 'an answer says which text stopped it'() {
+    const more = { stop_sequences: ['nowhere', 'leaves'] };
+    const whole = await ask(more);
+    assert.deepEqual([whole.stop_reason, whole.stop_sequence], ['stop_sequence', 'leaves']);
+    assert.equal(whole.content[0].text, 'Ctrl+Q ');
+    const final = await client.messages.stream({ model, messages, seed: 5, max_tokens: 200, ...more }).finalMessage();
+    assert.deepEqual([final.stop_reason, final.stop_sequence], ['stop_sequence', 'leaves']);
+    assert.equal((await ask()).stop_sequence, null);
+  },
   async 'tokens are counted'() {
     const counted = await client.messages.countTokens({ model, messages, system: 'Be brief.' });
     const answer = await ask({ system: 'Be brief.', max_tokens: 1 });

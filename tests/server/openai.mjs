@@ -44,6 +44,18 @@ await run({
     for await (const chunk of await client.completions.create(more)) text += chunk.choices[0].text;
     assert.equal(text, answer.choices[0].text);
   },
+  async 'several texts are continued at once'() {
+    const prompt = ['How do I', 'What is', 'Where'];
+    const more = { model, prompt, n: 2, seed: 5, max_tokens: 4, echo: true };
+    const answer = await client.completions.create(more);
+    assert.deepEqual(answer.choices.map((c) => c.index), [0, 1, 2, 3, 4, 5]);
+    for (const c of answer.choices) assert.ok(c.text.startsWith(prompt[c.index >> 1]));
+    assert.equal(answer.usage.completion_tokens, 24);
+    const texts = Array(6).fill('');
+    for await (const chunk of await client.completions.create({ ...more, stream: true }))
+      for (const c of chunk.choices) texts[c.index] += c.text;
+    assert.deepEqual(texts, answer.choices.map((c) => c.text));
+  },
   async 'a response, whole and as a stream'() {
     const more = { model, input: 'How do I quit?', seed: 5 };
     const whole = await client.responses.create(more);

@@ -34,6 +34,7 @@ struct answer_text {
     size_t size;
     enum request_state state;
     enum finish_reason reason;
+    int stop;
     int n_prompt, n_reused, n_generated, n_tokens, n_accepted, times_pending;
     char message[512];
 };
@@ -115,6 +116,7 @@ static inline void note(struct bench *b, const struct engine_event *e) {
     }
     a->state = e->state;
     a->reason = e->reason;
+    a->stop = e->stop;
     a->n_prompt = e->n_prompt, a->n_reused = e->n_reused, a->n_generated = e->n_generated;
     a->n_accepted = e->n_accepted;
     a->times_pending += e->state == REQUEST_PENDING;

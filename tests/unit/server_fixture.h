@@ -166,6 +166,14 @@ static inline int post(const char *path, const char *body) {
     return fd;
 }
 
+// Until the engine has been asked so often: a grammar is compiled on another thread before.
+static inline void await_requests(uint64_t n) {
+    for (int turns = 0; engine.n_requests < n; turns++) {
+        if (turns == 3000) fail_msg("the engine was asked %d times", (int)engine.n_requests);
+        turn(1);
+    }
+}
+
 static inline int status_of(const char *reply) { return atoi(reply + strcspn(reply, " ")); }
 
 // A reply with a JSON object; the caller frees.
@@ -220,6 +228,17 @@ static inline void tell_end(int answer, enum request_state state, enum finish_re
                              .size = strlen(text)};
     memcpy(e.text, text, e.size + 1);
     told_engine_say(e);
+}
+
+// Of an answer that one of its stops ended.
+static inline void tell_stop(int answer, int stop) {
+    told_engine_say((struct engine_event){.kind = EVENT_STATE,
+                                          .request = engine.n_requests,
+                                          .at = clock_ns(),
+                                          .answer = answer,
+                                          .state = REQUEST_FINISHED,
+                                          .reason = FINISH_END,
+                                          .stop = stop});
 }
 
 #endif

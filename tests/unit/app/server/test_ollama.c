@@ -40,6 +40,7 @@ static void test_generating_whole(void **state) {
     close(fd);
     fd =
         post("/api/generate", "{\"model\":\"guide\",\"prompt\":\"Hi\",\"raw\":true,\"format\":{\"type\":\"integer\"}}");
+    await_requests(2);
     assert_string_equal(engine.prompt, "Hi");
     assert_true(engine.held);
     close(fd);

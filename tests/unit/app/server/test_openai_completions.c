@@ -51,6 +51,58 @@ static void test_an_answer_that_goes_on_behind_its_end(void **state) {
     close(fd);
 }
 
+// To one of several prompts, of which each is a request.
+static void tell_answer(uint64_t request, int answer, const char *text) {
+    const uint64_t latest = engine.n_requests;
+    engine.n_requests = request;
+    tell_text(answer, CHANNEL_ANSWER, 6, text);
+    tell_end(answer, REQUEST_FINISHED, FINISH_END, "");
+    engine.n_requests = latest;
+}
+
+static void test_several_prompts(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":[\"One\",\"Two\",\"Three\"],\"n\":2,\"echo\":true}");
+    assert_int_equal(engine.n_requests, 3);
+    assert_string_equal(engine.prompt, "Three");
+    assert_int_equal(engine.n_answers, 2);
+    tell_answer(3, 1, " f"), tell_answer(1, 0, " a"), tell_answer(2, 1, " d");
+    tell_answer(1, 1, " b"), tell_answer(3, 0, " e"), tell_answer(2, 0, " c");
+    const char *reply = hear(fd, NULL);
+    assert_int_equal(status_of(reply), 200);
+    static const char *const texts[] = {"One a", "One b", "Two c", "Two d", "Three e", "Three f"};
+    for (int i = 0; i < 6; i++) {
+        char *choice = xasprintf("{\"index\":%d,\"text\":\"%s\",", i, texts[i]);
+        assert_says(reply, choice);
+        free(choice);
+    }
+    assert_says(reply, "\"prompt_tokens\":21,\"completion_tokens\":12");
+    assert_says(reply, "\"cached_tokens\":12");
+    close(fd);
+}
+
+static void test_several_prompts_of_ids(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":[[5,6],[7]],\"stream\":true,\"best_of\":1}");
+    assert_int_equal(engine.n_requests, 2);
+    assert_string_equal(engine.prompt, "7|");
+    tell_answer(2, 0, "b"), tell_answer(1, 0, "a");
+    const char *reply = hear(fd, NULL);
+    assert_says(reply, "{\"index\":1,\"text\":\"b\",\"logprobs\":null,\"finish_reason\":null}");
+    assert_says(reply, "{\"index\":0,\"text\":\"a\",\"logprobs\":null,\"finish_reason\":null}");
+    close(fd);
+}
+
+static void test_a_client_that_leaves_cancels_all_prompts(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":[\"One\",\"Two\"]}");
+    assert_int_equal(engine.n_requests, 2);
+    close(fd);
+    for (int turns = 0; engine.n_cancelled < 2 && turns < 3000; turns++) turn(1);
+    assert_int_equal(engine.n_cancelled, 2);
+    tell_answer(1, 0, ""), tell_answer(2, 0, "");
+}
+
 static void test_logprobs(void **state) {
     (void)state;
     int fd = post(PATH, "{\"prompt\":\"One\",\"logprobs\":2}");
@@ -77,7 +129,12 @@ static void test_wrong_values_are_refused_by_name(void **state) {
         {"{}", "prompt"},
         {"{\"prompt\":[]}", "prompt"},
         {"{\"prompt\":7}", "prompt"},
-        {"{\"prompt\":[\"a\",\"b\"]}", "prompt"},
+        {"{\"prompt\":[\"a\",7]}", "prompt"},
+        {"{\"prompt\":[\"a\",[]]}", "prompt"},
+        {"{\"prompt\":[[1],[999999999]]}", "prompt"},
+        {"{\"prompt\":[\"a\",[1]],\"echo\":true}", "echo"},
+        {"{\"prompt\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\"],\"n\":64}", "n"},
+        {"{\"prompt\":\"a\",\"best_of\":2}", "best_of"},
         {"{\"prompt\":[1,\"b\"]}", "prompt"},
         {"{\"prompt\":[-1]}", "prompt"},
         {"{\"prompt\":[999999999]}", "prompt"},
@@ -111,6 +168,9 @@ int main(void) {
         WITH_SERVER(test_a_stream_echoes_once),
         WITH_SERVER(test_token_ids),
         WITH_SERVER(test_an_answer_that_goes_on_behind_its_end),
+        WITH_SERVER(test_several_prompts),
+        WITH_SERVER(test_several_prompts_of_ids),
+        WITH_SERVER(test_a_client_that_leaves_cancels_all_prompts),
         WITH_SERVER(test_logprobs),
         WITH_SERVER(test_wrong_values_are_refused_by_name),
     };

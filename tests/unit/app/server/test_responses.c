@@ -31,6 +31,7 @@ static void test_a_whole_response(void **state) {
              "{\"type\":\"reasoning\",\"summary\":[]},{\"role\":\"assistant\",\"content\":\"a\"},"
              "{\"role\":\"user\",\"content\":\"b\"}],\"store\":true,\"text\":{\"format\":{\"type\":\"json_schema\","
              "\"name\":\"x\",\"schema\":{\"type\":\"integer\"}}}}");
+    await_requests(1);
     assert_string_equal(engine.prompt, "system: Be brief.|user: Hi|assistant: a|user: b|");
     assert_int_equal(engine.max_tokens, 9);
     assert_true(engine.held);
@@ -136,6 +137,24 @@ static void test_a_streamed_message(void **state) {
     close(fd);
 }
 
+static void test_a_message_names_what_stopped_it(void **state) {
+    (void)state;
+    static const char *const forms[] = {"", "\"stream\":true,"};
+    for (int i = 0; i < 2; i++) {
+        char *body = xasprintf("{%s\"max_tokens\":9,\"stop_sequences\":[\"one\",\"two\"]," HELLO "}", forms[i]);
+        int fd = post("/v1/messages", body);
+        tell_text(0, CHANNEL_ANSWER, 5, "Hel");
+        tell_stop(0, 2);
+        assert_says(hear(fd, NULL), "\"stop_reason\":\"stop_sequence\",\"stop_sequence\":\"two\"");
+        free(body);
+        close(fd);
+    }
+    int fd = post("/v1/messages", "{\"max_tokens\":9,\"stop_sequences\":[\"one\"]," HELLO "}");
+    tell_stop(0, 0);
+    assert_says(hear(fd, NULL), "\"stop_reason\":\"end_turn\",\"stop_sequence\":null");
+    close(fd);
+}
+
 static void test_errors_of_messages(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -192,6 +211,7 @@ int main(void) {
         WITH_SERVER(test_a_response_that_is_cut_or_fails),
         WITH_SERVER(test_a_whole_message),
         WITH_SERVER(test_a_streamed_message),
+        WITH_SERVER(test_a_message_names_what_stopped_it),
         WITH_SERVER(test_errors_of_messages),
         WITH_SERVER(test_wrong_inputs_are_refused_by_name),
     };

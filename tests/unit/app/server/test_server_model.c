@@ -11,12 +11,6 @@
 
 static int ask(const char *body) { return post("/v1/chat/completions", body); }
 
-// Until the engine has so many requests in all.
-static void wait_for_requests(uint64_t n) {
-    for (int turns = 0; turns < 3000 && engine.n_requests < n; turns++) turn(1);
-    assert_int_equal(engine.n_requests, n);
-}
-
 static void answer(const char *text) {
     tell_text(0, CHANNEL_ANSWER, 6, text);
     tell_end(0, REQUEST_FINISHED, FINISH_END, "");
@@ -47,7 +41,7 @@ static const char *loaded(void) {
 static void asked_and_answered(const char *model, const char *body) {
     const uint64_t before = engine.n_requests;
     int fd = ask(body);
-    wait_for_requests(before + 1);
+    await_requests(before + 1);
     answer("ok");
     assert_answered(fd, model, "ok");
 }
@@ -63,7 +57,7 @@ static void wait_until_it_leaves(void) {
 static void test_a_model_is_loaded_beside_others(void **state) {
     (void)state;
     int first = ask(ASK("guide")), second = ask(ASK("other"));
-    wait_for_requests(2);
+    await_requests(2);
     assert_string_equal(engine.prompt, "user: other|");
     assert_string_equal(loaded(), "other guide ");
     answer("from the other"); // while the first is still being answered
@@ -95,7 +89,7 @@ static void test_a_loaded_model_answers_while_another_is_loaded(void **state) {
     asked_and_answered("guide", ASK("guide"));
     assert_string_equal(loaded(), "guide ");
     sem_post(&released);
-    wait_for_requests(2);
+    await_requests(2);
     answer("at last");
     assert_answered(slow, "other", "at last");
     sem_destroy(&released);
@@ -136,7 +130,7 @@ static void test_the_least_recently_used_model_makes_room(void **state) {
 static void test_nobody_is_passed_over(void **state) {
     (void)state;
     int first = ask(ASK("guide"));
-    wait_for_requests(1);
+    await_requests(1);
     int second = ask(ASK("other"));
     wait_until_it_leaves();
     int third = ask(ASK("guide"));
@@ -145,11 +139,11 @@ static void test_nobody_is_passed_over(void **state) {
     assert_string_equal(loaded(), "guide "); // which waits for the first
     answer("one");
     assert_answered(first, "guide", "one");
-    wait_for_requests(2);
+    await_requests(2);
     assert_string_equal(engine.prompt, "user: other|");
     answer("two");
     assert_answered(second, "other", "two");
-    wait_for_requests(3);
+    await_requests(3);
     answer("three");
     assert_answered(third, "guide", "three");
 }
@@ -166,7 +160,7 @@ static void test_two_that_do_not_fit_take_turns(void **state) {
     static const int order[] = {0, 1, 3, 5, 2, 4, 6};
     for (int i = 0; i < 7; i++) {
         const uint64_t n = (uint64_t)i + 1;
-        if (engine.n_requests < n) wait_for_requests(i == 0 ? 1 : i < 4 ? 4 : 7);
+        if (engine.n_requests < n) await_requests(i == 0 ? 1 : i < 4 ? 4 : 7);
         const uint64_t all = engine.n_requests;
         engine.n_requests = n;
         answer("turn");
@@ -212,14 +206,14 @@ static void test_what_is_too_large_unloads_nothing(void **state) {
 static void test_who_leaves_while_waiting_holds_nobody_up(void **state) {
     (void)state;
     int first = ask(ASK("guide"));
-    wait_for_requests(1);
+    await_requests(1);
     int second = ask(ASK("other"));
     wait_until_it_leaves();
     int third = ask(ASK("guide"));
     turn(20);
     assert_int_equal(engine.n_requests, 1);
     close(second);
-    wait_for_requests(2);
+    await_requests(2);
     answer("three");
     assert_answered(third, "guide", "three");
     engine.n_requests = 1;
@@ -231,7 +225,7 @@ static void test_who_finds_no_room_to_wait_holds_nobody_up(void **state) {
     (void)state;
     int fds[8];
     for (int i = 0; i < 8; i++) fds[i] = ask("{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"n\":64}");
-    wait_for_requests(8);
+    await_requests(8);
     int refused = ask(ASK("other"));
     assert_int_equal(status_of(hear(refused, NULL)), 503);
     close(refused);
@@ -242,7 +236,7 @@ static void test_who_finds_no_room_to_wait_holds_nobody_up(void **state) {
     engine.n_requests = 8;
     turn(5);
     int last = ask(ASK("guide"));
-    wait_for_requests(9);
+    await_requests(9);
     close(last), close(fds[0]);
 }
 
@@ -254,10 +248,13 @@ static void test_a_model_that_cannot_be_loaded(void **state) {
     assert_says(reply, "does not fit");
     close(fd);
     fd = ask(ASK("guide")); // the one before stays
-    wait_for_requests(1);
+    await_requests(1);
     answer("still here");
     assert_answered(fd, "guide", "still here");
     fd = ask(ASK("FAILS")); // it is tried again
+    assert_int_equal(status_of(hear(fd, NULL)), 503);
+    close(fd);
+    fd = ask("{\"model\":\"FAILS\",\"guided_regex\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}");
     assert_int_equal(status_of(hear(fd, NULL)), 503);
     close(fd);
 }
@@ -299,7 +296,7 @@ static void test_models_are_described_without_loading(void **state) {
 static void chat_keeping(const char *body) { // by Ollama's API
     const uint64_t before = engine.n_requests;
     int fd = post("/api/chat", body);
-    wait_for_requests(before + 1);
+    await_requests(before + 1);
     answer("ok");
     assert_says(hear(fd, NULL), "\"done\":true");
     close(fd);
@@ -316,7 +313,7 @@ static void test_idle_models_are_unloaded_in_time(void **state) {
     clock_freeze(begin);
     asked_and_answered("other", ASK("other"));
     int busy = ask(ASK("third"));
-    wait_for_requests(2);
+    await_requests(2);
     at(begin, 200);
     asked_and_answered("other", ASK("other"));
     at(begin, 499);
@@ -403,13 +400,13 @@ static void test_a_larger_context_is_loaded_for_who_wants_it(void **state) {
     chat_keeping(OLLAMA("other", "\"options\":{\"num_ctx\":100}"));
     assert_int_equal(n_opened, 1);
     int before = ask(ASK("other"));
-    wait_for_requests(3);
+    await_requests(3);
     int larger = post("/api/chat", OLLAMA("other", "\"stream\":false,\"options\":{\"num_ctx\":200}"));
     turn(20);
     assert_int_equal(n_opened, 1); // what it answers comes first
     answer("before");
     assert_answered(before, "other", "before");
-    wait_for_requests(4);
+    await_requests(4);
     answer("larger");
     assert_answered(larger, "other", "larger");
     assert_int_equal(n_opened, 2);
@@ -462,11 +459,11 @@ static void test_a_lent_model_answers_and_is_never_unloaded(void **state) {
 static void test_a_model_is_withdrawn_in_mid_answer(void **state) {
     (void)state;
     int others = ask(ASK("guide"));
-    wait_for_requests(1);
+    await_requests(1);
     lend("lent");
     int whole = ask(HI), stream = ask("{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"stream\":true}"),
         tokens = post("/tokenize", "{\"content\":\"Hi\"}");
-    wait_for_requests(3);
+    await_requests(3);
     tell_text(0, CHANNEL_ANSWER, 6, "Hel");
     hear(stream, "Hel");
     take_back();
@@ -483,7 +480,7 @@ static void test_a_model_is_withdrawn_in_mid_answer(void **state) {
 static void test_the_loaded_model_makes_way_for_a_lent_one_of_its_name(void **state) {
     (void)state;
     int before = ask(ASK("guide"));
-    wait_for_requests(1);
+    await_requests(1);
     lend("guide");
     assert_int_equal(status_of(hear(before, NULL)), 503);
     close(before);

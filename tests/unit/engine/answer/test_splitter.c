@@ -29,6 +29,7 @@ struct heard {
     char text[4096];
     size_t size;
     int channel;
+    int stop;
 };
 
 static void hear(void *context, enum channel channel, const char *text, size_t size) {
@@ -50,6 +51,7 @@ struct split_case {
     const char *input, *expected;
     bool inside;
     const char *end, *stops[3];
+    int stop; // that was found, from 1
 };
 
 // The mark token at the start of text; −1: none.
@@ -107,6 +109,7 @@ static void split(const struct split_case *c, int step, struct heard *h) {
         at += size;
     }
     if (!stopped) splitter_finish(s);
+    h->stop = splitter_stop(s);
     splitter_close(s);
     if (h->size) strcpy(h->text + h->size, ")");
 }
@@ -118,6 +121,7 @@ static void check(const struct split_case *c) {
         split(c, steps[i], &h);
         if (strcmp(h.text, c->expected))
             fail_msg("%s\n by %d: %s\n expected: %s", c->input, steps[i], h.text, c->expected);
+        if (h.stop != c->stop) fail_msg("%s\n by %d: stop %d, expected %d", c->input, steps[i], h.stop, c->stop);
     }
 }
 
@@ -200,30 +204,30 @@ static void harmony_messages_are_split(void **state) {
 static void stop_texts_end_the_answer(void **state) {
     (void)state;
     static const struct split_case cases[] = {
-        CASE(&plain, "one two three", "A(one )", .stops = {"two"}),
+        CASE(&plain, "one two three", "A(one )", .stops = {"two"}, .stop = 1),
         CASE(&plain, "one tw", "A(one tw)", .stops = {"two"}),
-        CASE(&plain, "aaaab", "A(a)", .stops = {"aaab"}),
-        CASE(&plain, "one two three", "A(on)", .stops = {"three", "e t", "two"}), // whichever comes first
-        CASE(&plain, "abcdx", "A(ab)", .stops = {"abcdef", "cd"}),
-        CASE(&plain, "日本語", "A(日)", .stops = {"本"}),
-        CASE(&plain, "a\n\nb", "A(a)", .stops = {"\n\n"}),
-        CASE(&plain, "stop", "", .stops = {"stop"}),
+        CASE(&plain, "aaaab", "A(a)", .stops = {"aaab"}, .stop = 1),
+        CASE(&plain, "one two three", "A(on)", .stops = {"three", "e t", "two"}, .stop = 2), // whichever comes first
+        CASE(&plain, "abcdx", "A(ab)", .stops = {"abcdef", "cd"}, .stop = 2),
+        CASE(&plain, "日本語", "A(日)", .stops = {"本"}, .stop = 1),
+        CASE(&plain, "a\n\nb", "A(a)", .stops = {"\n\n"}, .stop = 1),
+        CASE(&plain, "stop", "", .stops = {"stop"}, .stop = 1),
         CASE(&plain, "a<|im_end|>b", "A(a)", .end = "<|im_end|>"),
-        CASE(&plain, "a<|im_end|>b", "A()", .end = "<|im_end|>", .stops = {"x", "a"}),
+        CASE(&plain, "a<|im_end|>b", "A()", .end = "<|im_end|>", .stops = {"x", "a"}, .stop = 2),
         CASE(&plain, "abc", "A(abc)", .stops = {""}),
         CASE(&plain, "abc", "A(abc)", .stops = {"\xac"}), // half a character never matches
         // Stop texts do not apply to thinking.
-        CASE(&brackets, "<think>two</think>one two", "T(two)A(one )", .stops = {"two"}),
+        CASE(&brackets, "<think>two</think>one two", "T(two)A(one )", .stops = {"two"}, .stop = 1),
         CASE(&brackets, "<think>a<|im_end|>b</think>c", "T(a)", .end = "<|im_end|>"),
-        CASE(&brackets, "\n<think>\na\n</think>\n\nb\nc", "T(a\n)A(b)", .stops = {"\n"}),
-        CASE(&brackets, "\n\nb\nc", "A(\n\nb)", .stops = {"\n"}),
-        CASE(&plain, "\nb", "", .stops = {"\n"}),
-        CASE(&harmony, ANALYSIS "two<|end|>" FINAL "one two", "T(two)A(one )", .stops = {"two"}),
+        CASE(&brackets, "\n<think>\na\n</think>\n\nb\nc", "T(a\n)A(b)", .stops = {"\n"}, .stop = 1),
+        CASE(&brackets, "\n\nb\nc", "A(\n\nb)", .stops = {"\n"}, .stop = 1),
+        CASE(&plain, "\nb", "", .stops = {"\n"}, .stop = 1),
+        CASE(&harmony, ANALYSIS "two<|end|>" FINAL "one two", "T(two)A(one )", .stops = {"two"}, .stop = 1),
         // In a possible header too.
-        CASE(&harmony, "one two three", "A(one )", .stops = {"two"}),
-        CASE(&harmony, "one two\nthree", "A(one )", .stops = {"two\nt"}),
-        CASE(&harmony, "one two<|end|>" FINAL "three", "A(one )", .stops = {"two"}),
-        CASE(&harmony, "one two<|message|>three", "A(one )", .stops = {"two"}),
+        CASE(&harmony, "one two three", "A(one )", .stops = {"two"}, .stop = 1),
+        CASE(&harmony, "one two\nthree", "A(one )", .stops = {"two\nt"}, .stop = 1),
+        CASE(&harmony, "one two<|end|>" FINAL "three", "A(one )", .stops = {"two"}, .stop = 1),
+        CASE(&harmony, "one two<|message|>three", "A(one )", .stops = {"two"}, .stop = 1),
         CASE(&harmony, "one tw<|end|>" FINAL "o", "A(one tw\n\no)", .stops = {"two"}),
     };
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -116,6 +116,7 @@ static void test_stop_texts(void **state) {
     wait_for_all(b);
     struct answer_text *a = &b->answers[id];
     assert_int_equal(a->reason, FINISH_END);
+    assert_int_equal(a->stop, 2);
     assert_int_equal(a->size, at);
     assert_memory_equal(a->text, whole, at);
     assert_true(a->n_generated < 200);
