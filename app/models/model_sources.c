@@ -32,8 +32,8 @@ static const struct model_source {
     const char *name, *variable, *below, *unless;
     void (*walk)(struct model_scan *s, const char *place);
 } sources[] = {
-    {"confab", "XDG_DATA_HOME", "/confab/models", "", scan_folder},
-    {"confab", "HOME", "/.local/share/confab/models", "XDG_DATA_HOME", scan_folder},
+    {MODEL_SOURCE_OWN, "XDG_DATA_HOME", "/confab/models", "", scan_folder},
+    {MODEL_SOURCE_OWN, "HOME", "/.local/share/confab/models", "XDG_DATA_HOME", scan_folder},
     {"Hugging Face", "HF_HUB_CACHE", "", "", scan_hub},
     {"Hugging Face", "HF_HOME", "/hub", "HF_HUB_CACHE", scan_hub},
     {"Hugging Face", "XDG_CACHE_HOME", "/huggingface/hub", "HF_HUB_CACHE HF_HOME", scan_hub},
@@ -70,6 +70,13 @@ static char *place_of(const struct model_source *s) {
     return value && !any_holds(s->unless) ? xasprintf("%s%s", value, s->below) : NULL;
 }
 
+char *model_own_folder(void) {
+    char *path = NULL;
+    for (int i = 0; i < SOURCES && !path; i++)
+        if (!strcmp(sources[i].name, MODEL_SOURCE_OWN)) path = place_of(&sources[i]);
+    return path;
+}
+
 struct model_place *model_places(int *count) {
     struct model_place *places = xcalloc(SOURCES, sizeof *places);
     *count = 0;
@@ -102,10 +109,18 @@ static struct model_entry *scan_known(const struct model_scan *s, const struct s
     return NULL;
 }
 
+// Another name of a file that is known counts where either is in confab's own folder: somebody gave it that name.
+static bool scan_repeats(const struct model_scan *s, const char *name, const struct stat *file) {
+    const struct model_entry *known = scan_known(s, file);
+    if (!known) return false;
+    const bool own = !strcmp(s->source, MODEL_SOURCE_OWN) || !strcmp(known->source, MODEL_SOURCE_OWN);
+    return !own || !strcmp(known->name, name);
+}
+
 void scan_add(struct model_scan *s, const char *name, const char *path, const struct stat *file,
               const struct model_entry *sizes) {
     struct model_list *list = s->list;
-    if (file && scan_known(s, file)) return;
+    if (file && scan_repeats(s, name, file)) return;
     if (list->count == list->capacity) {
         list->capacity = 2 * list->capacity + 16;
         list->entries = xrealloc(list->entries, (size_t)list->capacity * sizeof *list->entries);

@@ -1,5 +1,5 @@
 // Model sources: the table of places where confab and other programs keep models, and the search through them. Private
-// to models.c, and to `confab ls`, which lists the places.
+// to models.c, model_files.c and to `confab ls`, which lists the places.
 #ifndef CONFAB_APP_MODEL_SOURCES_H
 #define CONFAB_APP_MODEL_SOURCES_H
 
@@ -10,6 +10,8 @@ struct model_place {
     char *path;         // may not exist
 };
 
+// Where confab keeps models of its own; may not exist. The caller frees; NULL: there is no home.
+char *model_own_folder(void);
 // The places on this machine, in search order.
 struct model_place *model_places(int *count);
 void model_places_free(struct model_place *places, int count);
@@ -18,7 +20,8 @@ void model_places_free(struct model_place *places, int count);
 // cannot be read. The caller frees each name and the array.
 int model_folder_names(const char *folder, const char ***names);
 
-// Adds the models of all places, each file once, to a list. Their names need not be unique yet.
+// Adds the models of all places to a list, each file once, but for other names that it has in confab's own folder. Names
+// need not be unique yet.
 void model_sources_scan(struct model_list *list);
 
 #endif

@@ -11,6 +11,8 @@
 
 #include "engine/base/status.h"
 
+#define MODEL_SOURCE_OWN "confab" // of models in confab's own folder
+
 enum model_container { MODEL_GGUF, MODEL_SAFETENSORS, MODEL_BUILT_IN };
 
 struct model_entry {

@@ -16,7 +16,8 @@ struct ask_prompt {
 };
 
 struct ask {
-    const char *model; // borrowed, as all texts; NULL: not said
+    const char *model;       // borrowed, as all texts; NULL: not said
+    const char *destination; // of a copy of it
     struct sampling sampling;
     enum reasoning reasoning;
     int max_tokens, n_answers;

@@ -365,8 +365,8 @@ static const struct route routes[] = {
     {"POST", "/api/pull", unsupported},
     {"POST", "/api/push", unsupported},
     {"POST", "/api/create", unsupported},
-    {"POST", "/api/copy", unsupported},
-    {"DELETE", "/api/delete", unsupported},
+    {"POST", "/api/copy", ollama_copy},
+    {"DELETE", "/api/delete", ollama_delete},
 };
 
 const struct reply_form *route_form(const char *path) {

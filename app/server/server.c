@@ -42,9 +42,9 @@ static bool knows_key(const struct server *s, const struct exchange *x, struct r
 static void reply_options(struct exchange *x) {
     const char *asked = http_header(x, "Access-Control-Request-Headers");
     http_reply(x, 204, "text/plain", "", 0);
-    http_add_header(x, "Allow", "GET, POST, OPTIONS");
+    http_add_header(x, "Allow", "GET, POST, DELETE, OPTIONS");
     if (!x->origin) return;
-    http_add_header(x, "Access-Control-Allow-Methods", "GET, POST");
+    http_add_header(x, "Access-Control-Allow-Methods", "GET, POST, DELETE");
     http_add_header(x, "Access-Control-Max-Age", "600");
     if (asked) http_add_header(x, "Access-Control-Allow-Headers", asked);
 }

@@ -129,6 +129,13 @@ bool server_model_listed(struct server *s) {
     return !s->lookup;
 }
 
+void server_model_look_again(struct server *s) {
+    models_lookup_close(s->lookup);
+    s->lookup = NULL;
+    s->looked = 0;
+    server_model_listed(s);
+}
+
 static void take_list(struct server *s) {
     struct model_list list;
     if (!s->lookup || !models_lookup_take(s->lookup, &list)) return;

@@ -104,6 +104,8 @@ void server_model_wait(struct server *s, struct exchange *x, void (*handle)(stru
 bool server_model_is_awaited(const struct server *s, const struct server_model *m);
 
 bool server_model_listed(struct server *s); // false: the machine is being searched, and server_model_wait waits for it
+void server_model_look_again(
+    struct server *s); // files have changed: it is searched, and server_model_wait waits for it
 const struct model_entry *server_model_entry(const struct server *s, const char *name); // NULL: not in the list
 void server_model_refuse(const char *name, struct refusal *r);                          // an unknown one
 
@@ -252,7 +254,7 @@ extern const struct field openai_chat_fields[], openai_completions_fields[], ope
 extern const struct reply_form anthropic_messages;
 extern const struct field anthropic_fields[];
 
-// ---- ollama.c, ollama_models.c ----
+// ---- ollama.c, ollama_models.c, ollama_files.c ----
 
 #define OLLAMA_VERSION "0.6.4" // whose API this is
 
@@ -262,6 +264,8 @@ extern const struct field ollama_chat_fields[], ollama_generate_fields[];
 json_t *ollama_tag(const struct model_entry *e);
 json_t *ollama_running(const struct server_model *m);
 void ollama_show(struct server *s, struct exchange *x);
+void ollama_delete(struct server *s, struct exchange *x);
+void ollama_copy(struct server *s, struct exchange *x);
 
 // ---- routes.c ----
 

@@ -55,6 +55,19 @@ await run({
     assert.equal((await client.generate({ model, prompt: '' })).done_reason, 'load');
     assert.equal((await client.ps()).models.length, 1);
   },
+  async 'models are copied and deleted'() {
+    const names = async () => (await client.list()).models.map((m) => m.name);
+    await client.copy({ source: 'small', destination: 'tiny:1b' });
+    assert.deepEqual((await names()).filter((n) => n !== model).sort(), ['small', 'tiny:1b']);
+    const answer = await client.chat({ model: 'tiny:1b', messages, options });
+    assert.match(answer.message.content, /^Ctrl\+Q/);
+    await client.delete({ model: 'tiny:1b' });
+    assert.ok(!(await names()).includes('tiny:1b'));
+    const status = (code) => (e) => e.status_code === code && e.message.length > 10;
+    await assert.rejects(client.delete({ model: 'tiny:1b' }), status(404));
+    await assert.rejects(client.delete({ model }), status(403));
+    await assert.rejects(client.copy({ source: 'small', destination: '../up' }), status(400));
+  },
   async 'errors are those that the client knows'() {
     const status = (code) => (e) => e.status_code === code && e.message.length > 10;
     await assert.rejects(client.chat({ model: 'nosuch', messages }), status(404));

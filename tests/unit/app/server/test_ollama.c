@@ -98,6 +98,13 @@ static void test_errors_in_its_own_form(void **state) {
          "messages[0].images: not supported", 400},
         {"/api/pull", "{\"model\":\"sha256:../../x\"}", "/api/pull is not supported", 400},
         {"/api/nosuch", "{}", "no such path", 404},
+        {"/api/copy", "{}", "source: is missing", 400},
+        {"/api/copy", "{\"source\":\"other\"}", "destination: is missing", 400},
+        {"/api/copy", "{\"source\":\"nosuch\",\"destination\":\"x\"}", "no model 'nosuch'", 404},
+        {"/api/copy", "{\"source\":\"../other\",\"destination\":\"x\"}", "no model '../other'", 404},
+        {"/api/copy", "{\"source\":\"other\",\"destination\":\"../x\"}", "destination: expected a name of", 400},
+        {"/api/copy", "{\"source\":\"other\",\"destination\":\"guide\"}", "destination: already exists", 400},
+        {"/api/copy", "{\"source\":\"guide\",\"destination\":\"x\"}", "it is built in", 400},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int fd = post(cases[i].path, cases[i].body);
@@ -109,6 +116,52 @@ static void test_errors_in_its_own_form(void **state) {
     assert_int_equal(engine.n_requests, 0);
 }
 
+// ---- copies, and what is deleted ----
+
+static const char *send_delete(const char *name) {
+    char *body = xasprintf("{\"model\":\"%s\"}", name);
+    char *request = xasprintf("DELETE /api/delete HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: "
+                              "%zu\r\n\r\n%s",
+                              strlen(body), body);
+    const char *reply = exchange(request);
+    free(body), free(request);
+    return reply;
+}
+
+static bool is_listed(const char *name) {
+    char *quoted = xasprintf("{\"name\":\"%s\"", name);
+    const bool listed = strstr(exchange(GET("/api/tags")), quoted);
+    free(quoted);
+    return listed;
+}
+
+static void test_models_are_copied_and_deleted(void **state) {
+    (void)state;
+    int fd = post("/api/copy", "{\"source\":\"other\",\"destination\":\"mine:latest\"}");
+    assert_int_equal(status_of(hear(fd, NULL)), 200);
+    close(fd);
+    assert_true(is_listed("mine") && is_listed("other"));
+    fd = post("/api/chat", "{\"model\":\"mine\"," HELLO "}"); // is loaded
+    await_requests(1);
+    assert_int_equal(status_of(send_delete("mine")), 403);
+    assert_says(heard, "'mine' is in use");
+    tell_end(0, REQUEST_FINISHED, FINISH_END, "");
+    hear(fd, NULL);
+    close(fd);
+    assert_int_equal(status_of(send_delete("mine:latest")), 200); // is unloaded
+    assert_true(!is_listed("mine") && is_listed("other"));
+    assert_int_equal(status_of(send_delete("mine")), 404);
+}
+
+static void test_what_is_not_deleted(void **state) {
+    (void)state;
+    assert_int_equal(status_of(send_delete("guide")), 403);
+    assert_says(heard, "'guide' is not in confab's own folder of models");
+    assert_int_equal(status_of(send_delete("/etc/passwd")), 404);
+    assert_int_equal(status_of(send_delete("")), 404);
+    assert_true(is_listed("other"));
+}
+
 #define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, start_server, stop_server)
 
 int main(void) {
@@ -118,6 +171,8 @@ int main(void) {
         WITH_SERVER(test_without_a_prompt_the_model_is_loaded),
         WITH_SERVER(test_what_is_told_of_models),
         WITH_SERVER(test_errors_in_its_own_form),
+        WITH_SERVER(test_models_are_copied_and_deleted),
+        WITH_SERVER(test_what_is_not_deleted),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
 }
