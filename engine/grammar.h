@@ -8,7 +8,9 @@
 //
 // Of JSON schemas: objects have the members of `properties` in the order in which the schema names them, then any
 // others; white space between tokens is a space or a line end with its indentation; strings and names are spelled with
-// the escapes that they need.
+// the escapes that they need. Some valid texts are not written: multiples of more than 15 digits between bounds,
+// other members of an object with one of patternProperties, unusual spellings of a format. Beside a pattern a format is
+// a note.
 #ifndef CONFAB_ENGINE_GRAMMAR_H
 #define CONFAB_ENGINE_GRAMMAR_H
 

@@ -9,9 +9,10 @@
 
 #include "engine/grammar/schema_state.h"
 
-#define LARGEST_BOUND  1e15
-#define SMALLEST_BOUND 1e-9
-enum { DIGITS = 40, LARGEST_MULTIPLE = 1000, MOST_PLACES = 12 };
+#define LARGEST_BOUND     9223372036854775807.0 // 2⁶³: what a long long holds is below
+#define SMALLEST_BOUND    1e-9
+#define LARGEST_MULTIPLES 999999999999999.0 // MULTIPLE_DIGITS
+enum { DIGITS = 40, LARGEST_MULTIPLE = 1000, LARGEST_BOUNDED_MULTIPLE = 100, MULTIPLE_DIGITS = 15, MOST_PLACES = 12 };
 
 struct decimal { // of a magnitude
     long long whole;
@@ -247,27 +248,51 @@ static const struct expression *bounded(struct schema *s, const struct shape *sh
 
 // ---- multiples ----
 
-// Integers: a rule for each remainder of the digits so far.
-static const struct expression *multiples(struct schema *s, int n) {
-    struct rules *r = s->rules;
-    const int first = r->n;
-    for (int i = 0; i < n; i++)
-        if (rules_add(r, span_of("multiple"), s->st) < 0) return NULL;
-    for (int i = 0; i <= n; i++) { // the last one: the first digit
-        struct expression_list list = {0};
-        if (i == 0) expression_list_add(r, &list, empty(r));
-        for (int d = i == n; d < 10; d++) {
-            const struct expression *next = expression_rule(r, first + ((i == n ? 0 : i) * 10 + d) % n);
-            expression_list_add(r, &list, EXPRESSION_SEQUENCE_OF(r, digit(r, (char)('0' + d)), next));
-        }
-        const struct expression *e = expression_choice(r, &list);
-        if (i < n) r->rules[first + i].body = e;
-        else {
-            const struct expression *sign = expression_optional(r, expression_literal(r, "-"));
-            return EXPRESSION_CHOICE_OF(r, expression_literal(r, "0"), EXPRESSION_SEQUENCE_OF(r, sign, e));
-        }
+// What may follow digits with a remainder: nothing if that is 0; or further digits, where `next` is the first of the
+// rules for each remainder with them. −1: none may.
+static const struct expression *multiple_rest(struct rules *r, int n, int remainder, int next) {
+    struct expression_list list = {0};
+    if (!remainder) expression_list_add(r, &list, empty(r));
+    for (int d = 0; d < 10 && next >= 0; d++) {
+        const struct expression *rest = expression_rule(r, next + (remainder * 10 + d) % n);
+        expression_list_add(r, &list, EXPRESSION_SEQUENCE_OF(r, digit(r, (char)('0' + d)), rest));
     }
-    return NULL;
+    return expression_choice(r, &list);
+}
+
+// Magnitudes above 0: a rule for each remainder of the digits so far, and for how many more may come: any number of
+// them, or up to `most` in all.
+static const struct expression *multiples(struct schema *s, int n, int most) {
+    struct rules *r = s->rules;
+    const int first = r->n, layers = most == RULES_UNLIMITED ? 1 : most;
+    for (int i = 0; i < n * layers; i++)
+        if (rules_add(r, span_of("multiple"), s->st) < 0) return NULL;
+    for (int i = 0; i < n * layers; i++)
+        r->rules[first + i].body = multiple_rest(r, n, i % n,
+                                                 most == RULES_UNLIMITED ? first
+                                                 : i < n                 ? -1
+                                                                         : first + (i / n - 1) * n);
+    struct expression_list list = {0};
+    for (int d = 1; d < 10; d++) {
+        const struct expression *rest = expression_rule(r, first + (layers - 1) * n + d % n);
+        expression_list_add(r, &list, EXPRESSION_SEQUENCE_OF(r, digit(r, (char)('0' + d)), rest));
+    }
+    return expression_choice(r, &list);
+}
+
+// Between bounds as generators write them: 0, or beyond all numbers of so many digits that are told.
+static const struct expression *integer_multiples(struct schema *s, const struct shape *shape, int n) {
+    struct rules *r = s->rules;
+    const struct bound *least = &shape->least, *most = &shape->most;
+    const bool positive = least->given && least->value == 0, bounded = most->given || (least->given && !positive);
+    if (bounded && n > LARGEST_BOUNDED_MULTIPLE) return NULL;
+    if ((most->given && most->value < LARGEST_MULTIPLES) ||
+        (least->given && !positive && least->value > -LARGEST_MULTIPLES))
+        return NULL;
+    const struct expression *above = multiples(s, n, bounded ? MULTIPLE_DIGITS : RULES_UNLIMITED);
+    if (!above) return NULL;
+    if (!positive) above = EXPRESSION_SEQUENCE_OF(r, expression_optional(r, expression_literal(r, "-")), above);
+    return positive && least->excluded ? above : EXPRESSION_CHOICE_OF(r, expression_literal(r, "0"), above);
 }
 
 static const struct expression *make_multiples(struct schema *s, const json_t *where, const struct shape *shape) {
@@ -275,11 +300,13 @@ static const struct expression *make_multiples(struct schema *s, const json_t *w
     const double multiple = shape->multiple;
     const bool has_bounds = shape->least.given || shape->most.given;
     if (multiple == floor(multiple) && multiple <= LARGEST_MULTIPLE) {
-        if (multiple > 1 && has_bounds) goto unsupported;
         struct shape own = *shape;
         own.types &= ~(unsigned)TYPE_FRACTION;
         own.multiple = 0;
-        return multiple > 1 ? multiples(s, (int)multiple) : schema_number(s, where, &own);
+        if (multiple == 1) return schema_number(s, where, &own);
+        const struct expression *e = integer_multiples(s, shape, (int)multiple);
+        if (!e) goto unsupported;
+        return e;
     }
     for (int places = 1; places <= MOST_PLACES && !has_bounds; places++) {
         if (multiple != strtod((char[]){'1', 'e', '-', (char)('0' + places / 10), (char)('0' + places % 10), 0}, NULL))

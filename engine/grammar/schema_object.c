@@ -13,6 +13,7 @@ struct names {
     const char *names[SCHEMA_PROPERTIES];
     bool required[SCHEMA_PROPERTIES];
     int n, n_required;
+    bool all; // there are no others
 };
 
 // ---- the names that a conjunction knows ----
@@ -26,6 +27,41 @@ static bool add_name(struct schema *s, const json_t *part, struct names *names, 
     if (i == names->n) names->names[names->n++] = name;
     names->n_required += required && !names->required[i];
     names->required[i] |= required;
+    return true;
+}
+
+// The names that "propertyNames" of a part lists; NULL: it does not, or says more.
+static const json_t *listed_names(struct schema *s, const json_t *part) {
+    const json_t *schema = json_object_get(part, "propertyNames");
+    const char *reference = json_string_value(json_object_get(schema, "$ref")), *name;
+    json_t *value;
+    if (reference && json_object_size(schema) == 1) schema = schema_resolve(s, part, reference);
+    json_object_foreach((json_t *)schema, name, value) {
+        if (strcmp(name, "enum") && strcmp(name, "type") && strcmp(name, "title") && strcmp(name, "description"))
+            return NULL;
+    }
+    return json_object_get(schema, "enum");
+}
+
+static bool is_listed(const json_t *list, const char *name) {
+    size_t i;
+    json_t *item;
+    json_array_foreach(list, i, item) if (json_is_string(item) && !strcmp(json_string_value(item), name)) return true;
+    return false;
+}
+
+// Where names are listed that must be there, all are known.
+static bool collect_listed(struct schema *s, const struct conjunction *c, struct names *names) {
+    const json_t *list = names->n && c->n == 1 ? listed_names(s, c->parts[0].schema) : NULL;
+    size_t i;
+    json_t *item;
+    for (int k = 0; k < names->n; k++)
+        if (!schema_compare(s, json_array_size(list)) || !is_listed(list, names->names[k])) return true;
+    json_array_foreach(list, i, item) {
+        if (json_is_string(item) && !add_name(s, c->parts[0].schema, names, json_string_value(item), false))
+            return false;
+    }
+    names->all = list;
     return true;
 }
 
@@ -49,7 +85,7 @@ static bool collect_names(struct schema *s, const struct conjunction *c, struct 
             if (!add_name(s, part, names, json_string_value(item), true)) return false;
         }
     }
-    return true;
+    return collect_listed(s, c, names);
 }
 
 // ---- members ----
@@ -123,19 +159,21 @@ static const struct expression *other_key(struct schema *s, const struct conjunc
     return EXPRESSION_SEQUENCE_OF(r, quote, inside, quote);
 }
 
-// Of patternProperties one pattern is supported, where it says all there is about names.
+// Of patternProperties one pattern is supported, where it says all there is about names; others are left out, even
+// where they would be allowed.
 static bool find_pattern(struct schema *s, const struct conjunction *c, const struct names *names,
                          const json_t **owner) {
     *owner = NULL;
     for (int i = 0; i < c->n; i++) {
         const json_t *part = c->parts[i].schema, *patterns = json_object_get(part, "patternProperties");
         if (!json_object_size(patterns)) continue;
-        const bool alone = json_object_size(patterns) == 1 && c->n == 1 && !names->n &&
-                           json_is_false(json_object_get(part, "additionalProperties"));
+        const json_t *others = json_object_get(part, "additionalProperties");
+        const bool alone =
+            json_object_size(patterns) == 1 && c->n == 1 && !names->n && (!others || json_is_false(others));
         if (!alone)
             return schema_fail(s, part, STATUS_UNSUPPORTED,
-                               "patternProperties is supported for one pattern, without properties and with "
-                               "\"additionalProperties\": false");
+                               "patternProperties is supported for one pattern, without properties and "
+                               "additionalProperties");
         *owner = part;
     }
     return true;
@@ -167,6 +205,7 @@ static const struct expression *named_key(struct schema *s, const struct conjunc
 static const struct expression *make_others(struct schema *s, const struct conjunction *c, const struct names *names) {
     const json_t *owner;
     const struct expression *key = NULL, *quote = expression_literal(s->rules, "\"");
+    if (names->all) return expression_nothing(s->rules);
     if (!find_pattern(s, c, names, &owner)) return NULL;
     if (owner) {
         struct status why;

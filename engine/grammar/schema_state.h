@@ -125,5 +125,8 @@ const struct expression *schema_array(struct schema *s, const struct conjunction
 const struct expression *schema_object(struct schema *s, const struct conjunction *c, const struct shape *shape);
 // The regular expression of a format; NULL: it is unknown.
 const char *schema_format(const char *format);
+bool schema_format_is_note(const char *format); // says what a text is for, not how it is spelled
+// A pattern that looks ahead, as some that generators of schemas know do, said without that; otherwise itself.
+const char *schema_pattern(const char *pattern);
 
 #endif

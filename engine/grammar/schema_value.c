@@ -135,23 +135,43 @@ static const struct expression *bound_pattern(struct schema *s, const struct exp
     return expression_repeat(s->rules, e->items[0], low, high);
 }
 
+// A sequence that ends with a character which may be repeated for ever, as formats do: that is cut off where the whole
+// might be too long. NULL: it is another, or too short.
+static const struct expression *bound_end(struct schema *s, const struct expression *e, const struct shape *shape) {
+    struct rules *r = s->rules;
+    const struct lengths all = lengths_of(e);
+    if (e->kind != EXPRESSION_SEQUENCE || shape->max_length == RULES_UNLIMITED || all.least < shape->min_length)
+        return NULL;
+    const struct expression *end = e->items[e->n - 1];
+    const struct lengths before =
+        lengths_of(expression_sequence(r, &(struct expression_list){e->items, e->n - 1, e->n - 1}));
+    const long left = shape->max_length - before.most;
+    if (end->kind != EXPRESSION_REPEAT || end->most != RULES_UNLIMITED || left < end->least || left > RULES_REPEATS)
+        return NULL;
+    struct expression_list list = {0};
+    for (int i = 0; i < e->n - 1; i++) expression_list_add(r, &list, e->items[i]);
+    expression_list_add(r, &list, expression_repeat(r, end->items[0], end->least, (int)left));
+    return expression_sequence(r, &list);
+}
+
 static const struct expression *make_string(struct schema *s, const struct shape *shape) {
     const bool bounded = shape->min_length || shape->max_length != RULES_UNLIMITED;
-    const char *format = shape->format ? schema_format(shape->format) : NULL;
-    const char *pattern = shape->pattern ? shape->pattern : format;
+    const bool formatted = shape->format && !shape->pattern && !schema_format_is_note(shape->format);
+    const char *format = formatted ? schema_format(shape->format) : NULL;
+    const char *pattern = shape->pattern ? schema_pattern(shape->pattern) : format;
     const json_t *where = shape->pattern_of;
     if (shape->max_length != RULES_UNLIMITED && shape->min_length > shape->max_length)
         return expression_nothing(s->rules);
-    if (shape->format && !format)
+    if (formatted && !format)
         return schema_fail(s, where, STATUS_UNSUPPORTED, "format '%.60s' is not supported", shape->format), NULL;
-    if (shape->pattern && format)
-        return schema_fail(s, where, STATUS_UNSUPPORTED, "pattern and format at once are not supported"), NULL;
     if (pattern) {
         struct status why;
         const struct regex_options o = {.json = true, .searches = shape->pattern};
         const struct expression *e = regex_parse(s->rules, span_of(pattern), o, &why);
         if (!e) return schema_fail(s, where, why.code, "pattern: %s", why.text), NULL;
+        const struct expression *whole = e;
         e = bounded ? bound_pattern(s, e, pattern, o.searches, shape) : e;
+        if (!e && format) e = bound_end(s, whole, shape);
         if (e) return quoted(s, e);
         return schema_fail(s, where, STATUS_UNSUPPORTED, "%s with minLength or maxLength is not supported",
                            shape->pattern ? "this pattern" : "format"),

@@ -32,6 +32,55 @@ static void test_types_and_texts(void **state) {
     check_grammar_cases(GRAMMAR_JSON, &any, 1);
 }
 
+// Schemas as zod, zod-to-json-schema and pydantic make them.
+static void test_what_generators_write(void **state) {
+    (void)state;
+    static const struct grammar_case cases[] = {
+        {"{\"$schema\": \"https://json-schema.org/draft/2020-12/schema\", \"type\": \"integer\", \"minimum\": "
+         "-9007199254740991, \"maximum\": 9007199254740991}",
+         {"0", "-9007199254740991", "9007199254740991", "42"},
+         {"9007199254740992", "-9007199254740992", "10000000000000000", "1.5"}},
+        {"{\"type\": \"integer\", \"minimum\": -9223372036854775808, \"maximum\": 9223372036854775807}",
+         {"9223372036854775807", "-1"},
+         {"9223372036854775808", "10000000000000000000"}},
+        {"{\"type\": \"string\", \"format\": \"date\", \"pattern\": \"^(?:\\\\d{4}-(?:0[1-9]|1[02])-\\\\d\\\\d)$\"}",
+         {"\"2026-12-27\""},
+         {"\"2026-13-27\"", "\"\""}},
+        {"{\"type\": \"string\", \"format\": \"cuid\", \"pattern\": \"^[cC][0-9a-z]{6,}$\"}",
+         {"\"c123456\""},
+         {"\"c1\""}},
+        {"{\"type\": \"string\", \"format\": \"uri\", \"minLength\": 1, \"maxLength\": 50, \"title\": \"Url\"}",
+         {"\"https://example.org/a?b=c\""},
+         {"\"https://example.org/01234567890123456789012345678901234567890123456789\"", "\"\""}},
+        {"{\"type\": \"string\", \"format\": \"binary\", \"maxLength\": 3}", {"\"\"", "\"é x\""}, {"\"abcd\""}},
+        {"{\"type\": \"string\", \"pattern\": \"^(?!^[-+.]*$)[+-]?0*\\\\d*\\\\.?\\\\d*$\"}",
+         {"\"1\"", "\"-0.5\"", "\"+.5\"", "\"007.\""},
+         {"\"\"", "\"-\"", "\".\"", "\"1.2.3\""}},
+        {"{\"type\": \"object\", \"propertyNames\": {\"type\": \"string\", \"enum\": [\"a\", \"b\", \"c\"]}, "
+         "\"additionalProperties\": {\"type\": \"number\"}, \"required\": [\"a\", \"b\"]}",
+         {"{\"a\":1,\"b\":2.5}", "{\"a\":1,\"b\":2,\"c\":3}"},
+         {"{\"a\":1}", "{\"a\":1,\"b\":2,\"d\":3}", "{\"a\":1,\"b\":\"x\"}"}},
+        {"{\"type\": \"object\", \"patternProperties\": {\"^a\": {\"type\": \"integer\"}}}",
+         {"{}", "{\"a\":1,\"ab\":2}"},
+         {"{\"a\":\"x\"}"}},
+        {"{\"type\": \"object\", \"properties\": {\"o\": {\"anyOf\": [{\"$ref\": \"#/$defs/O\"}, {\"type\": "
+         "\"null\"}], "
+         "\"default\": null}}, \"title\": \"T\", \"$defs\": {\"O\": {\"type\": \"object\", \"properties\": {\"k\": "
+         "{\"const\": "
+         "\"x\", \"title\": \"K\", \"type\": \"string\"}}, \"required\": [\"k\"]}}}",
+         {"{}", "{\"o\":null}", "{\"o\":{\"k\":\"x\"}}"},
+         {"{\"o\":1}", "{\"o\":{\"k\":\"y\"}}"}},
+        {"{\"type\": \"integer\", \"minimum\": -9007199254740991, \"maximum\": 9007199254740991, \"multipleOf\": 5}",
+         {"0", "-15", "100", "999999999999995"},
+         {"7", "-0", "05", "1000000000000000000", "1.5"}},
+        {"{\"type\": \"integer\", \"exclusiveMinimum\": 0, \"maximum\": 9007199254740991, \"multipleOf\": 7}",
+         {"7", "700"},
+         {"0", "-7", "8"}},
+        {"{\"type\": \"string\", \"format\": \"base64\"}", {"\"\"", "\"YWI=\"", "\"YWJj\""}, {"\"YWI\"", "\"=\""}},
+    };
+    check_grammar_cases(GRAMMAR_SCHEMA, cases, N(cases));
+}
+
 static void test_objects(void **state) {
     (void)state;
     static const struct grammar_case cases[] = {
@@ -282,6 +331,7 @@ static void test_schemas_that_multiply_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types_and_texts),
+        cmocka_unit_test(test_what_generators_write),
         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_strings),
