@@ -85,6 +85,10 @@ static void test_a_chat_in_lines(void **state) {
     assert_non_null(strstr(r.output, "2 Hello"));
     assert_non_null(strstr(r.output, "Hello, 6 messages"));
     free(r.output);
+    r = shell_format("export XDG_DATA_HOME=%s/plain; echo /quit | confab --plain --serve", folder);
+    assert_int_equal(r.status, 0);
+    assert_non_null(strstr(r.output, "warning: the chat in lines does not serve other programs"));
+    free(r.output);
 }
 
 static void test_wrong_command_lines(void **state) {
