@@ -106,11 +106,11 @@ static void draw_clients(struct view_frame *f, struct rect area) {
     for (int y = 0; y < area.height; y++) {
         const struct rect line = {area.x, area.y + y, area.width, 1};
         const int row = y - 1;
-        if (row >= 0 && row < shown) draw_client(f, line, &s->clients[row]);
-        else if (row == shown) canvas_print(f->canvas, line, line.x + 3, line.y, dim, "and %d more", clients - shown);
-        else if (row < 0 && area.height > 1) canvas_text(f->canvas, line, line.x + 1, line.y, dim, "Clients", 7);
+        if (row < 0 && area.height > 1) canvas_print(f->canvas, line, line.x + 1, line.y, dim, "Clients");
         else if (row < 0)
             canvas_print(f->canvas, line, line.x + 1, line.y, dim, clients == 1 ? "%d client" : "%d clients", clients);
+        else if (row < shown) draw_client(f, line, &s->clients[row]);
+        else if (row == shown) canvas_print(f->canvas, line, line.x + 3, line.y, dim, "and %d more", clients - shown);
         frame_hit(f, line, HIT_ROW, row < 0 ? 0 : row < shown ? row : shown);
     }
 }
