@@ -1,6 +1,7 @@
 #include "app/session/loop.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ void loop_add(struct loop *l, const struct loop_source *source) {
 }
 
 static int until(uint64_t deadline, uint64_t now) { // in ms, rounded up, so that it has come when poll returns
-    return deadline <= now ? 0 : (int)((deadline - now + 999999) / 1000000);
+    const uint64_t ms = deadline <= now ? 0 : (deadline - now) / 1000000 + 1;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
 void loop_turn(struct loop *l, int timeout_ms) {

@@ -195,6 +195,8 @@ struct preparation {
     uint32_t n, n_masks;
     uint64_t work;
     enum likeness like;
+    bool (*go_on)(const void *context);
+    const void *context;
     uint32_t *mask; // of whom it is does not matter
 };
 
@@ -247,13 +249,14 @@ static void prepare(struct machine *m, struct preparation *p, enum likeness like
         struct position start;
         if (machine_start(m, spaced, &start, NULL)) add_position(p, start);
     }
-    for (uint32_t i = 0; i < p->n && prepare_position(m, p, p->at[i]); i++) {
-    }
+    for (uint32_t i = 0; i < p->n && (!p->go_on || p->go_on(p->context)); i++)
+        if (!prepare_position(m, p, p->at[i])) break;
 }
 
-void machine_prepare(struct machine *m) {
+void machine_prepare(struct machine *m, bool (*go_on)(const void *context), const void *context) {
     if (atomic_exchange(&m->prepared, true)) return;
     struct preparation *p = xcalloc(1, sizeof *p);
+    p->go_on = go_on, p->context = context;
     p->mask = xcalloc((size_t)m->lexicon->n_words, sizeof *p->mask);
     prepare(m, p, LIKE_ORIGINS);
     prepare(m, p, LIKE_ITSELF);

@@ -40,7 +40,8 @@ bool machine_forced(struct machine *m, struct position at, char *out, size_t siz
 bool machine_look(struct machine *m, struct position at, bool *may_end, bool *goes_on, struct status *st);
 
 // Makes the masks of positions that short texts lead to, unless it was done before, so that the first answer finds
-// them. Takes some milliseconds; others who use the machine meanwhile wait for one mask at most.
-void machine_prepare(struct machine *m);
+// them. Takes some milliseconds, unless `go_on` (NULL: always) says before that it is enough; others who use the
+// machine meanwhile wait for one mask at most.
+void machine_prepare(struct machine *m, bool (*go_on)(const void *context), const void *context);
 
 #endif

@@ -53,9 +53,10 @@ void constraint_vocabulary_close(struct constraint_vocabulary *v) {
     free(v);
 }
 
-void constraint_prepare(const struct constraint_vocabulary *v, struct grammar *g) {
+void constraint_prepare(const struct constraint_vocabulary *v, struct grammar *g, bool (*go_on)(const void *context),
+                        const void *context) {
     struct machine *m = grammar_machine(g, v->lexicon);
-    machine_prepare(m);
+    machine_prepare(m, go_on, context);
     machine_drop(m);
 }
 

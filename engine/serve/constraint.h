@@ -16,8 +16,9 @@ struct constraint_vocabulary;
 struct constraint_vocabulary *constraint_vocabulary_open(const struct tokenizer *t, const struct channel_scheme *c);
 void constraint_vocabulary_close(struct constraint_vocabulary *v); // NULL: does nothing
 
-// Makes what the first answer to the grammar needs at its beginning; takes some milliseconds, from any thread.
-void constraint_prepare(const struct constraint_vocabulary *v, struct grammar *g);
+// Makes what the first answer to the grammar needs at its beginning, as machine_prepare; from any thread.
+void constraint_prepare(const struct constraint_vocabulary *v, struct grammar *g, bool (*go_on)(const void *context),
+                        const void *context);
 
 struct constraint;
 struct constraint_params {

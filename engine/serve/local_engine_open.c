@@ -94,13 +94,15 @@ static bool open_drafting_scheduler(struct local_engine *e, const struct engine_
     return e->scheduler;
 }
 
-// While the prompt is read masks of its grammar are made, unless other prompts wait to be encoded.
+static bool is_last(const void *encoder) { return encoder_is_last(encoder); }
+
+// While the prompt is read masks of its grammar are made, until another prompt waits to be encoded.
 static void on_encoded(void *context, struct encoding *done) {
     struct local_engine *e = context;
     struct grammar *g = grammar_share(((const struct local_request *)done)->grammar);
     if (g && !e->vocabulary) e->vocabulary = constraint_vocabulary_open(e->file->tokenizer, &e->file->channels);
     queue_push(&e->commands, &(struct command){.kind = COMMAND_ENCODED, .request = (struct local_request *)done});
-    if (g && encoder_is_last(&e->encoder)) constraint_prepare(e->vocabulary, g);
+    if (g && encoder_is_last(&e->encoder)) constraint_prepare(e->vocabulary, g, is_last, &e->encoder);
     grammar_drop(g);
 }
 

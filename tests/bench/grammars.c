@@ -106,7 +106,7 @@ static void measure(int i, const struct tokenizer *tokenizer, struct lexicon *l)
     struct machine *m = machine_open(a, l), *other = machine_open(a, l);
     const struct times first = read_text(m, &ids);
     start = thread_ns();
-    machine_prepare(other);
+    machine_prepare(other, NULL, NULL);
     const double prepared = ms_since(start);
     const struct times ready = read_text(other, &ids), again = read_text(other, &ids);
     printf("%-16s %6zu %8.2f %8.1f %8.1f %8.2f %8.1f %8.1f %8.1f %8.1f\n", cases[i].name, ids.count, compiled,

@@ -83,11 +83,23 @@ static void test_a_deadline_ends_the_waiting(void **state) {
     assert_int_equal(b.turns, 2);
 }
 
+// In milliseconds it is more than poll takes.
+static void test_a_deadline_far_ahead_changes_nothing(void **state) {
+    (void)state;
+    b.due = clock_ns() + 3000000 * NANOSECONDS;
+    loop_turn(loop, 0);
+    assert_int_equal(b.turns, 1);
+    a.due = clock_ns() + 1;
+    loop_turn(loop, -1);
+    assert_int_equal(b.turns, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_all_get_a_turn_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_descriptor_ends_the_waiting, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_deadline_ends_the_waiting, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_deadline_far_ahead_changes_nothing, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

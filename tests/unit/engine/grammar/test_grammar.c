@@ -190,7 +190,7 @@ static void test_masks_are_made_ahead(void **state) {
         struct position at, there;
         struct status st;
         bool fits;
-        machine_prepare(m);
+        machine_prepare(m, NULL, NULL);
         size_t prepared = m->mask_bytes;
         assert_true(prepared > 0);
         assert_true(machine_start(m, false, &at, &st) && machine_start(other, false, &there, &st));
@@ -205,7 +205,7 @@ static void test_masks_are_made_ahead(void **state) {
             assert_true(machine_advance(m, &at, (struct span){c, 1}, &fits, &st) && fits);
             assert_true(machine_advance(other, &there, (struct span){c, 1}, &fits, &st) && fits);
         }
-        machine_prepare(m); // once
+        machine_prepare(m, NULL, NULL); // once
         machine_drop(m), machine_drop(other);
         grammar_drop(g);
     }
@@ -213,8 +213,27 @@ static void test_masks_are_made_ahead(void **state) {
     lexicon_drop(l);
 }
 
+static bool three_times(const void *context) {
+    int *n = (int *)context;
+    return ++*n <= 3;
+}
+
+static void test_preparing_can_be_stopped(void **state) {
+    (void)state;
+    struct lexicon *l = lexicon_of_bytes();
+    struct grammar *g = grammar_open(GRAMMAR_JSON, "");
+    struct machine *m = machine_open(grammar_automaton(g), l), *other = machine_open(grammar_automaton(g), l);
+    int n = 0;
+    machine_prepare(m, three_times, &n);
+    machine_prepare(other, NULL, NULL);
+    assert_true(m->mask_bytes > 0 && m->mask_bytes < other->mask_bytes);
+    machine_drop(m), machine_drop(other);
+    grammar_drop(g);
+    lexicon_drop(l);
+}
+
 static void *prepare(void *machine) {
-    machine_prepare(machine);
+    machine_prepare(machine, NULL, NULL);
     return NULL;
 }
 
@@ -480,6 +499,7 @@ int main(void) {
         cmocka_unit_test(test_masks_say_what_advancing_does),
         cmocka_unit_test(test_masks_are_made_ahead),
         cmocka_unit_test(test_masks_are_made_beside_answers),
+        cmocka_unit_test(test_preparing_can_be_stopped),
         cmocka_unit_test(test_positions_do_not_depend_on_tokens),
         cmocka_unit_test(test_what_has_to_come_is_known),
         cmocka_unit_test(test_hostile_sources_end_in_an_error),
