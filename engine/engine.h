@@ -160,7 +160,8 @@ void engine_cancel_answer(struct engine_client *c, uint64_t request, int answer)
 // From its next token on: of all answers, where a seed gives each another one; or of one, as it is.
 void engine_set_sampling(struct engine_client *c, uint64_t request, const struct sampling *s);
 void engine_set_answer_sampling(struct engine_client *c, uint64_t request, int answer, const struct sampling *s);
-// On screen: served first, pre-empted last. The latest word of any client holds.
+// On screen: served first, pre-empted last, and what is cached of it other programs leave alone as far as they can. The
+// latest word of any client holds.
 void engine_focus(struct engine_client *c, uint64_t conversation);
 // Deleted: gives back pages kept for it, and removes those on the disk, of its disk_owner; 0: it has none there.
 void engine_forget(struct engine_client *c, uint64_t conversation, uint64_t disk_owner);

@@ -66,10 +66,26 @@ static struct sequence *last_running(const struct scheduler *s) {
 
 // ---- pages ----
 
+// What is cached of the conversation in focus a program takes only where it runs alone.
+static bool evict_for(struct scheduler *s, const struct sequence *q) {
+    if (!q->request->background) return prefix_evict(&s->prefixes);
+    return prefix_evict_sparing(&s->prefixes, s->focus) || (s->n_running <= 1 && prefix_evict(&s->prefixes));
+}
+
+static int pages_kept_from(const struct scheduler *s, const struct sequence *q) {
+    int n = 0;
+    if (!q->request->background || !s->n_running) return 0;
+    for (int i = 0; i < s->cache.n_pages; i++) {
+        const struct kv_page *p = &s->cache.pages[i];
+        n += p->indexed && !p->references && p->owner == s->focus;
+    }
+    return n;
+}
+
 bool admission_reserve_cached(struct scheduler *s, struct sequence *q, int n) {
     struct kv_copy copy;
     while (!sequence_reserve(q, &s->cache, n, &copy))
-        if (!prefix_evict(&s->prefixes)) return false;
+        if (!evict_for(s, q)) return false;
     if (!copy.n_tokens) return true;
     if (s->n_copies == s->most_copies) {
         s->most_copies += 16;
@@ -116,7 +132,7 @@ int admission_take(struct scheduler *s, struct kv_sequence *kv, int n_pages) {
 static bool fits(const struct scheduler *s, const struct sequence *q) {
     bool copies = q->kv.n_tokens % KV_PAGE_TOKENS != 0;
     int needed = pages_wanted(q) - q->kv.n_pages + copies;
-    return needed + pages_promised(s) <= s->cache.n_free + s->cache.n_cached;
+    return needed + pages_promised(s) <= s->cache.n_free + s->cache.n_cached - pages_kept_from(s, q);
 }
 
 // ---- admission ----

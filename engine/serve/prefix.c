@@ -222,6 +222,17 @@ bool prefix_evict(struct prefix_index *x) {
     return true;
 }
 
+bool prefix_evict_sparing(struct prefix_index *x, uint64_t owner) {
+    const struct kv_page *pages = x->cache->pages;
+    int node = x->nodes[x->root].newer;
+    while (node != x->root && (x->nodes[node].first_child >= 0 || pages[node].references || pages[node].owner == owner))
+        node = x->nodes[node].newer;
+    if (node == x->root) return false;
+    remove_leaf(x, node);
+    x->evictions++;
+    return true;
+}
+
 // Children come before their parents, and are not the owner's any more when those have their turn.
 void prefix_forget(struct prefix_index *x, uint64_t owner) {
     for (int node = x->nodes[x->root].newer, newer; node != x->root; node = newer) {

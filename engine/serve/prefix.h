@@ -61,6 +61,8 @@ struct kv_sequence prefix_fork_ahead(struct prefix_index *x, const struct prefix
 
 // Frees a page; false when none is cached.
 bool prefix_evict(struct prefix_index *x);
+// The same, but none of this owner's.
+bool prefix_evict_sparing(struct prefix_index *x, uint64_t owner);
 void prefix_forget(struct prefix_index *x, uint64_t owner);
 // Drops the pages of kv, which turned out to hold rubbish, and all that was computed after them.
 void prefix_drop(struct prefix_index *x, const struct kv_sequence *kv);

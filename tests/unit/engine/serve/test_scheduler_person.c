@@ -127,6 +127,40 @@ static void test_a_program_gives_way_when_a_person_grows(void **state) {
     bench_close(b);
 }
 
+// A person reads an answer while programs use page after page: the chat on screen goes on where it was.
+static void test_the_chat_on_screen_stays_cached(void **state) {
+    (void)state;
+    for (uint64_t focus = 1; focus <= 2; focus++) {
+        struct bench *b = bench_open((struct bench_options){.n_pages = 16});
+        bench_submit(b, 1, 120, 100, 10);
+        bench_run(b);
+        scheduler_focus(b->scheduler, focus);
+        for (uint64_t id = 10; id < 20; id++) submit_program(b, id, 100, 10);
+        bench_run(b);
+        struct scheduler_request next = bench_ask(3, 140, 100, 10);
+        next.conversation = 1;
+        scheduler_submit(b->scheduler, &next);
+        bench_run(b);
+        assert_int_equal(b->answers[3].n_reused, focus == 1 ? 100 : 0);
+        bench_assert_text_alone(b, 3, 140, 100, 10);
+        for (uint64_t id = 10; id < 20; id++) bench_assert_text_alone(b, id, 100, 0, 10);
+        bench_close(b);
+    }
+}
+
+// Where all that is cached is on screen it goes, too.
+static void test_a_program_has_all_pages_where_it_needs_them(void **state) {
+    (void)state;
+    struct bench *b = bench_open((struct bench_options){.n_pages = 8});
+    scheduler_focus(b->scheduler, 1);
+    bench_submit(b, 1, 150, 0, 10);
+    bench_run(b);
+    submit_program(b, 2, 100, 150);
+    bench_run(b);
+    bench_assert_text_alone(b, 2, 100, 0, 150);
+    bench_close(b);
+}
+
 // A program computes what a person's prompt begins with: it has the person's place in the meantime.
 static void test_a_person_lends_its_place_to_what_it_waits_for(void **state) {
     (void)state;
@@ -389,6 +423,8 @@ int main(void) {
         cmocka_unit_test(test_a_person_takes_the_place_of_a_program),
         cmocka_unit_test(test_a_person_takes_the_pages_of_a_program),
         cmocka_unit_test(test_a_program_gives_way_when_a_person_grows),
+        cmocka_unit_test(test_the_chat_on_screen_stays_cached),
+        cmocka_unit_test(test_a_program_has_all_pages_where_it_needs_them),
         cmocka_unit_test(test_a_person_lends_its_place_to_what_it_waits_for),
         cmocka_unit_test(test_a_person_has_most_of_every_step),
         cmocka_unit_test(test_no_step_is_long),
