@@ -151,6 +151,7 @@ static void compiled(void *context) {
     struct asking *q = context;
     struct refusal r = {0};
     q->server->n_compiling -= ask_answers(&q->ask);
+    q->model->n_compiling--;
     if (q->exchange && q->status.code) {
         refuse_value(&r, q->object, q->ask.grammar_source, q->status.text);
         reply_refusal(q->exchange, q->form, &r);
@@ -172,6 +173,7 @@ static void begin_compiling(struct asking *q) {
     q->exchange->owner = q, q->exchange->gone = abandon;
     q->server->n_compiling += ask_answers(&q->ask);
     server_model_use(q->model);
+    q->model->n_compiling++;
     worker_do(q->server->compiler, compile, compiled, q);
 }
 

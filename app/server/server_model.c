@@ -248,9 +248,10 @@ void server_model_rest(struct server_model *m) {
 
 // ---- a lent one ----
 
+// But for grammars that are being compiled, which then find the model gone.
 static void end_uses(struct server *s, const struct server_model *m) {
     generations_stop(s, m, "the model was unloaded");
-    while (m->n_uses) {
+    while (m->n_uses > m->n_compiling) {
         poll(&(struct pollfd){.fd = worker_fd(s->worker), .events = POLLIN}, 1, -1);
         worker_collect(s->worker);
     }

@@ -31,7 +31,8 @@ struct server_model {
     struct sampling sampling;   // of requests that do not say
     struct figures figures;
     int64_t loaded;        // seconds since 1970
-    int n_uses;            // answers, and jobs of the worker
+    int n_uses;            // answers, and jobs of the worker and the compiler
+    int n_compiling;       // of these, jobs of the compiler, which touch neither engine nor file
     uint64_t used;         // clock_ns when the latest of them began or ended
     uint64_t keep;         // ns that it stays loaded after that; KEEP_FOREVER: until room is needed
     bool leaving;          // no more uses begin: it is unloaded when they have ended

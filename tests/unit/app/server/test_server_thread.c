@@ -190,6 +190,31 @@ static void test_the_model_is_switched_while_clients_stream(void **state) {
     engine_free(&second);
 }
 
+// Whose compiling goes on, and who then has the next model.
+static void test_a_withdrawal_waits_for_no_grammar(void **state) {
+    (void)state;
+    enum { GRAMMARS = 20, PROPERTIES = 3000 };
+    char *body = xmalloc(PROPERTIES * 64), *at = body;
+    at += sprintf(at, "{\"prompt\":\"a\",\"max_tokens\":2,\"guided_json\":{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < PROPERTIES; i++)
+        at += sprintf(at, "%s\"p%d\":{\"type\":\"string\",\"maxLength\":9}", i ? "," : "", i);
+    strcpy(at, "}}}");
+    struct server_thread *t = thread_serving();
+    struct lent first = engine_make(), second = engine_make();
+    int fds[GRAMMARS];
+    lend(t, &first, NULL);
+    assert_serves();
+    for (int i = 0; i < GRAMMARS; i++) fds[i] = post("test", body);
+    server_thread_withdraw(t);
+    engine_free(&first);
+    lend(t, &second, "/nowhere/tiny.gguf");
+    assert_serves();
+    for (int i = 0; i < GRAMMARS; i++) hear(fds[i], "HTTP/1.1 "), close(fds[i]);
+    server_thread_close(t);
+    engine_free(&second);
+    free(body);
+}
+
 static void test_it_ends_while_clients_stream(void **state) {
     (void)state;
     int fds[STREAMS];
@@ -307,6 +332,7 @@ int main(void) {
         THREAD_TEST(test_an_engine_is_lent_and_withdrawn),
         THREAD_TEST(test_a_loan_may_be_withdrawn_at_once),
         THREAD_TEST(test_the_model_is_switched_while_clients_stream),
+        THREAD_TEST(test_a_withdrawal_waits_for_no_grammar),
         THREAD_TEST(test_it_ends_while_clients_stream),
         THREAD_TEST(test_it_begins_and_ends_many_times),
         THREAD_TEST(test_who_asks_is_reported_and_can_be_cancelled),
