@@ -349,7 +349,7 @@ uninstall: ## remove what install put there
 	rm -f $(foreach pair,$(INSTALLED),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(pair))))
 
 deb: $(BUILD)/confab ## make a Debian package, build/confab_VERSION_ARCHITECTURE.deb
-	@MAKE='$(MAKE)' BUILD=$(BUILD) packaging/deb.sh
+	@MAKE='$(MAKE)' packaging/deb.sh
 
 manuals: confab ## make the manual pages afresh from man/*.in and the program's tables
 	for page in $(MANUALS); do ./confab help --man $$page.in > $$page.part && mv $$page.part $$page || exit 1; done
