@@ -30,19 +30,6 @@ static bool add_name(struct schema *s, const json_t *part, struct names *names, 
     return true;
 }
 
-// The names that "propertyNames" of a part lists; NULL: it does not, or says more.
-static const json_t *listed_names(struct schema *s, const json_t *part) {
-    const json_t *schema = json_object_get(part, "propertyNames");
-    const char *reference = json_string_value(json_object_get(schema, "$ref")), *name;
-    json_t *value;
-    if (reference && json_object_size(schema) == 1) schema = schema_resolve(s, part, reference);
-    json_object_foreach((json_t *)schema, name, value) {
-        if (strcmp(name, "enum") && strcmp(name, "type") && strcmp(name, "title") && strcmp(name, "description"))
-            return NULL;
-    }
-    return json_object_get(schema, "enum");
-}
-
 static bool is_listed(const json_t *list, const char *name) {
     size_t i;
     json_t *item;
@@ -52,7 +39,8 @@ static bool is_listed(const json_t *list, const char *name) {
 
 // Where names are listed that must be there, all are known.
 static bool collect_listed(struct schema *s, const struct conjunction *c, struct names *names) {
-    const json_t *list = names->n && c->n == 1 ? listed_names(s, c->parts[0].schema) : NULL;
+    const json_t *list =
+        names->n && c->n == 1 ? shape_listed(s, json_object_get(c->parts[0].schema, "propertyNames")) : NULL;
     size_t i;
     json_t *item;
     for (int k = 0; k < names->n; k++)

@@ -121,6 +121,22 @@ static bool read_types(struct schema *s, const json_t *part, struct shape *out) 
     return true;
 }
 
+const json_t *shape_listed(struct schema *s, const json_t *schema) {
+    const char *reference = json_string_value(json_object_get(schema, "$ref")), *name;
+    struct shape shape = {.types = TYPE_ALL};
+    json_t *value;
+    size_t i;
+    if (reference && json_object_size(schema) == 1) schema = schema_resolve(s, schema, reference);
+    json_object_foreach((json_t *)schema, name, value) {
+        const struct keyword *k = find_keyword(name);
+        if (k && k->kind != KEYWORD_NOTE && strcmp(name, "enum") && strcmp(name, "type")) return NULL;
+    }
+    const json_t *list = json_object_get(schema, "enum");
+    if (!list || !read_types(s, schema, &shape)) return NULL;
+    json_array_foreach(list, i, value) if (!(shape_type_of(value) & shape.types)) return NULL;
+    return list;
+}
+
 // Of "not" only what it says about types.
 static bool read_not(struct schema *s, const json_t *part, struct shape *out) {
     const json_t *not = json_object_get(part, "not");

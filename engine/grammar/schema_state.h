@@ -108,6 +108,9 @@ bool shape_read(struct schema *s, const struct conjunction *c, struct shape *out
 unsigned shape_type_of(const json_t *value);
 // Whether a value is allowed by the shape, as far as it says anything about values of its type.
 bool shape_allows(const struct shape *shape, const json_t *value);
+// The values that a schema, or the one that it refers to, lists, all of the type that it asks for; NULL: it does not,
+// or says more about them.
+const json_t *shape_listed(struct schema *s, const json_t *schema);
 // Whether a schema says anything about values but for what was taken of it.
 bool shape_has_assertions(const json_t *schema, unsigned taken);
 

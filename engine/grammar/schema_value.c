@@ -4,6 +4,8 @@
 #include "engine/grammar/regex.h"
 #include "engine/grammar/schema_state.h"
 
+enum { UNIQUE_VALUES = 8 };
+
 // ---- enum and const ----
 
 static bool equal(const json_t *a, const json_t *b) {
@@ -208,18 +210,64 @@ static const struct expression *make_item(struct schema *s, const struct conjunc
     return never ? expression_nothing(s->rules) : schema_rule(s, &item, name);
 }
 
-static bool check_unique(struct schema *s, const struct conjunction *c, const struct shape *shape) {
-    const bool single = shape->max_items == 0 || shape->max_items == 1;
-    for (int i = 0; i < c->n; i++)
-        if (json_is_true(json_object_get(c->parts[i].schema, "uniqueItems")) && !single)
-            return schema_fail(s, c->parts[i].schema, STATUS_UNSUPPORTED, "'uniqueItems' is not supported");
-    return true;
+// Of two items or more.
+static bool is_unique(const struct conjunction *c, const struct shape *shape) {
+    bool unique = false;
+    for (int i = 0; i < c->n; i++) unique |= json_is_true(json_object_get(c->parts[i].schema, "uniqueItems"));
+    return unique && shape->max_items != 0 && shape->max_items != 1;
+}
+
+static const struct expression *bracketed(struct schema *s, const struct expression *items) {
+    struct rules *r = s->rules;
+    return EXPRESSION_SEQUENCE_OF(r, expression_literal(r, "["), s->space, items, expression_literal(r, "]"));
+}
+
+// What may follow those of n values that are used: one of the others, as long as there may be more.
+static const struct expression *unused(struct schema *s, const struct expression *const *values, int n, unsigned used,
+                                       int first, const struct shape *shape) {
+    struct rules *r = s->rules;
+    struct expression_list list = {0};
+    const int count = __builtin_popcount(used);
+    if (used && count >= shape->min_items) expression_list_add(r, &list, expression_literal(r, ""));
+    for (int i = 0; i < n && (shape->max_items == RULES_UNLIMITED || count < shape->max_items); i++) {
+        if (used >> i & 1) continue;
+        const struct expression *next =
+            EXPRESSION_SEQUENCE_OF(r, values[i], expression_rule(r, first + (int)(used | 1u << i)));
+        if (used) next = EXPRESSION_SEQUENCE_OF(r, expression_literal(r, ","), s->space, next);
+        expression_list_add(r, &list, next);
+    }
+    return expression_choice(r, &list);
+}
+
+// Different items, of a few values: a rule for each set of those that are used.
+static const struct expression *unique_array(struct schema *s, const struct conjunction *c, const struct shape *shape) {
+    struct rules *r = s->rules;
+    const struct expression *values[UNIQUE_VALUES];
+    const json_t *part = c->parts[0].schema;
+    const json_t *list = c->n == 1 && !prefix_of(part) ? shape_listed(s, json_object_get(part, "items")) : NULL;
+    const size_t size = json_array_size(list);
+    bool few = size > 0 && size <= UNIQUE_VALUES;
+    for (size_t i = 0; few && i < size; i++)
+        for (size_t k = 0; k < i; k++) few &= !equal(json_array_get(list, i), json_array_get(list, k));
+    if (!few)
+        return schema_fail(s, part, STATUS_UNSUPPORTED, "'uniqueItems' is supported for up to %d values of an enum",
+                           UNIQUE_VALUES),
+               NULL;
+    const int n = (int)size, first = r->n;
+    for (int i = 0; i < n; i++)
+        if (!(values[i] = json_text_value(r, json_array_get(list, (size_t)i), s->space, s->st))) return NULL;
+    for (unsigned used = 0; used < 1u << n; used++)
+        if (rules_add(r, span_of("unique"), s->st) < 0) return NULL;
+    for (unsigned used = 0; used < 1u << n; used++)
+        r->rules[first + (int)used].body = unused(s, values, n, used, first, shape);
+    const struct expression *items = EXPRESSION_SEQUENCE_OF(r, expression_rule(r, first), s->space);
+    return bracketed(s, shape->min_items ? items : expression_optional(r, items));
 }
 
 const struct expression *schema_array(struct schema *s, const struct conjunction *c, const struct shape *shape) {
     struct rules *r = s->rules;
     size_t n_prefix = 0;
-    if (!check_unique(s, c, shape)) return NULL;
+    if (is_unique(c, shape)) return unique_array(s, c, shape);
     for (int i = 0; i < c->n; i++)
         if (prefix_of(c->parts[i].schema) > n_prefix) n_prefix = prefix_of(c->parts[i].schema);
     if (n_prefix > SCHEMA_PREFIX)
@@ -254,7 +302,7 @@ const struct expression *schema_array(struct schema *s, const struct conjunction
     const struct expression *items = EXPRESSION_SEQUENCE_OF(r, after, s->space);
     if (!least) items = expression_optional(r, items);
     if (!most) items = expression_sequence(r, &(struct expression_list){0});
-    return EXPRESSION_SEQUENCE_OF(r, expression_literal(r, "["), s->space, items, expression_literal(r, "]"));
+    return bracketed(s, items);
 }
 
 // ---- values ----

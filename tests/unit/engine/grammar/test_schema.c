@@ -76,6 +76,16 @@ static void test_what_generators_write(void **state) {
         {"{\"type\": \"integer\", \"exclusiveMinimum\": 0, \"maximum\": 9007199254740991, \"multipleOf\": 7}",
          {"7", "700"},
          {"0", "-7", "8"}},
+        {"{\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/C\"}, \"uniqueItems\": true, \"$defs\": {\"C\": "
+         "{\"enum\": "
+         "[\"red\", \"blue\", 3], \"title\": \"C\"}}}",
+         {"[]", "[\"red\"]", "[\"blue\", 3]", "[3,\"red\",\"blue\"]"},
+         {"[\"red\",\"red\"]", "[3,\"blue\",3]", "[4]", "[3,]", "[,3]"}},
+        {"{\"type\": \"array\", \"items\": {\"type\": \"string\", \"enum\": [\"a\", \"b\", \"c\"]}, \"uniqueItems\": "
+         "true, "
+         "\"minItems\": 1, \"maxItems\": 2}",
+         {"[\"a\"]", "[\"c\",\"a\"]"},
+         {"[]", "[\"a\",\"b\",\"c\"]", "[\"b\",\"b\"]"}},
         {"{\"type\": \"string\", \"format\": \"base64\"}", {"\"\"", "\"YWI=\"", "\"YWJj\""}, {"\"YWI\"", "\"=\""}},
     };
     check_grammar_cases(GRAMMAR_SCHEMA, cases, N(cases));
@@ -275,7 +285,11 @@ static void test_what_is_refused_is_named(void **state) {
         {"{\"not\": {\"type\": \"integer\"}}", "'not' is not supported for integers alone"},
         {"{\"items\": {\"contains\": {}}}", "/items: 'contains' is not supported"},
         {"{\"if\": {}, \"then\": {}}", "'if' is not supported"},
-        {"{\"uniqueItems\": true}", "'uniqueItems' is not supported"},
+        {"{\"uniqueItems\": true}", "'uniqueItems' is supported for up to 8 values of an enum"},
+        {"{\"uniqueItems\": true, \"items\": {\"enum\": [1, 1.0]}}",
+         "'uniqueItems' is supported for up to 8 values of an enum"},
+        {"{\"uniqueItems\": true, \"items\": {\"type\": \"string\", \"enum\": [\"a\", 1]}}",
+         "'uniqueItems' is supported for up to 8 values of an enum"},
         {"{\"format\": \"colour\"}", "format 'colour' is not supported"},
         {"{\"type\": \"string\", \"pattern\": \"(?=x)\"}",
          "pattern: line 1, column 3: groups that look ahead or back, or change flags, are not supported"},
