@@ -61,7 +61,8 @@ SET_ASIDE = 40  # from one in this many the guide only learns when to be unsure
 LATER = 10      # of so many held-out questions one is asked later in a chat too
 STRANGE = {"languages": (45, 8, 500), "code-refusal": (20, 40, 2500), "task-refusal": (25, 150, 3500), "unclear": (10, 8, 300)}  # how often; characters
 N_STRANGE = 300  # questions to check the guide with
-KIND = ["little", "can-do", "unclear", "hello", "okay", "help", "palette", "quit", "stop", "slash", "escape", "interrupt", "redraw", "suspend", "thanks", "bye"]
+KIND = ["little", "can-do", "unclear", "hello", "okay", "help", "palette", "quit", "stop", "slash", "escape", "interrupt", "redraw", "suspend", "thanks", "bye",
+        "first-steps", "settings", "ls", "readme", "terminal-broken", "option-help", "after-stop", "rude"]  # facts that answer little questions kindly
 CONTROL_WORDS = ["help", "/help", "quit", "exit", ":q", ":q!", ":wq", "q", "bye", "stop", "clear", "cls", "reset", "ls", "cd ..", "sudo", "man", "esc", "ctrl c",
                  "^C", "test", "y", "n", "yes", "no", "ok", "null", "start", "menu", "back", "--help", "?!", "...", "asdf", "0x00", "\\n"]
 NEIGHBOURS = 12  # lines that stand near each other are of one kind
