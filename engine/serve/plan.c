@@ -3,8 +3,8 @@
 // Every decoding sequence gets a row; where a step draws fewer tokens they take turns, and some are left for prompts.
 // Prompt rows are as many as the others can bear. Half of them are for the first in the order of service, so that
 // everybody's turn comes; the others for the prompts with the fewest rows left, so that a short one never waits for a
-// long one. Where only other programs ask, steps may become the longer the more prompts wait: many rows at once are
-// computed faster, and so nobody's first token is long in coming. Seven eighths of these rows are in the order of
+// long one. Where only other programs ask, steps may become the longer the more of them there are: many rows at once
+// are computed faster, and so nobody's first token is long in coming. Seven eighths of these rows are in the order of
 // service. Where there are no prompt rows guesses may follow those that decode (plan_drafts.c), and what is read ahead
 // has the rows that a step is measured to have to spare.
 //
@@ -18,13 +18,13 @@
 
 #include "engine/serve/scheduler_state.h"
 
-#define STEP_SECONDS        2.5  // a prompt alone may hold the engine this long, unless the step is given up
-#define STEP_SECONDS_SHARED 0.12 // the pause that prompt rows may put between the tokens of others
-#define STEP_SECONDS_AHEAD  0.12 // while a message is still being written: who comes then may wait that long
-#define SHARED_STEP         1.6  // times as long as without them: even with what disturbs it seldom twice
-#define STEP_SECONDS_WAITED 1.0  // likewise between those of other programs, where many wait
-#define SPARE_STEP          1.01 // likewise with rows that nobody is to notice
-#define BESIDE_SHARE        0.3  // of a person's step, for other programs' rows
+#define STEP_SECONDS          2.5  // a prompt alone may hold the engine this long, unless the step is given up
+#define STEP_SECONDS_SHARED   0.12 // the pause that prompt rows may put between the tokens of others
+#define STEP_SECONDS_PROGRAMS 1.0  // likewise where only other programs ask
+#define STEP_SECONDS_AHEAD    0.12 // while a message is still being written: who comes then may wait that long
+#define SHARED_STEP           1.6  // times as long as without them: even with what disturbs it seldom twice
+#define SPARE_STEP            1.01 // likewise with rows that nobody is to notice
+#define BESIDE_SHARE          0.3  // of a person's step, for other programs' rows
 enum {
     SMALLEST_CHUNK = 16, // rows; fewer would not use the matrix kernels well
     SMALLEST_SHARE = 2,  // while others decode
@@ -56,26 +56,14 @@ static void decide_who_yields(struct scheduler *s, bool persons) {
 
 static int rows_in(double seconds, double row, int most) { return seconds / row < most ? (int)(seconds / row) : most; }
 
-// What is read ahead beside persons' sequences is no prompt that a step has a share for.
-static bool has_share(const struct scheduler *s, const struct sequence *q) {
-    return !q->request->read_ahead || !any_person(s);
-}
-
-static int count_waiting(const struct scheduler *s) {
-    int n = 0;
-    for (int i = 0; i < s->n_sequences; i++)
-        n += s->sequences[i]->state < REQUEST_DECODING && has_share(s, s->sequences[i]);
-    return n;
-}
-
-// What a step of n_rows that decode may take with prompt rows; 0: not known. A person sees each pause. Of programs
-// every one that waits for its first token may lengthen the step as much; what it takes without prompts may have to be
-// reckoned, as some always wait.
+// What a step of n_rows that decode may take with prompt rows; 0: not known. A person sees each pause. Of programs each
+// adds as much to what prompts may take: who waits for a first token is one of them. What such a step takes without
+// prompts may have to be reckoned, as some always wait.
 static double shared_seconds(const struct scheduler *s, int n_rows) {
     const double decode = speed_decode(&s->speed, n_rows);
     if (any_person(s)) return decode + fmin((SHARED_STEP - 1) * decode, STEP_SECONDS_SHARED);
     const double alone = fmax(decode, n_rows * s->speed.prompt_row);
-    return alone + fmin(count_waiting(s) * (SHARED_STEP - 1) * alone, STEP_SECONDS_WAITED);
+    return alone + fmin(s->n_sequences * (SHARED_STEP - 1) * alone, STEP_SECONDS_PROGRAMS);
 }
 
 // Half as many rows again take at most half as long again, so that half of what others have are never too many.
@@ -114,6 +102,11 @@ static struct sequence *next_to_decode(const struct scheduler *s) {
         if (!next || q->last_turn < next->last_turn) next = q;
     }
     return next;
+}
+
+// What is read ahead beside persons' sequences is no prompt that a step has a share for.
+static bool has_share(const struct scheduler *s, const struct sequence *q) {
+    return !q->request->read_ahead || !any_person(s);
 }
 
 static bool reads_prompt(const struct scheduler *s, const struct sequence *q) {

@@ -86,7 +86,7 @@ static void check(int n_clients, double most_wait, double most_pause, double mos
 }
 
 static void test_four_programs(void **state) { (void)state, check(4, 2, 0.1, 0.35); }
-static void test_sixteen_programs(void **state) { (void)state, check(16, 1.5, 0.3, 0.15); }
+static void test_sixteen_programs(void **state) { (void)state, check(16, 1.4, 0.8, 0.1); }
 static void test_sixty_four_programs(void **state) { (void)state, check(64, 1.5, 3, 0.05); }
 
 int main(void) {
