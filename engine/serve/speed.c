@@ -48,22 +48,23 @@ double speed_decode(const struct speed *s, int n_rows) {
     return 0;
 }
 
-static double step_lately(const struct speed *s, const struct speed_step *steps, int n_rows) {
+// far: up to twice the most rows that were tried are taken for no longer; otherwise one more.
+static double step_lately(const struct speed *s, const struct speed_step *steps, int n_rows, bool far) {
     if (n_rows > SPEED_ROWS) return 0;
     int below = n_rows, above = n_rows;
     while (below > 0 && !lately(s, &steps[below])) below--;
     while (above <= SPEED_ROWS && !lately(s, &steps[above])) above++;
     if (!below) return 0;
     const double low = steps[below].seconds;
-    if (above > SPEED_ROWS) return n_rows <= 2 * below ? low : 0;
+    if (above > SPEED_ROWS) return n_rows <= (far ? 2 * below : below + 1) ? low : 0;
     const double high = steps[above].seconds;
     return above > below ? low + (high - low) * (n_rows - below) / (above - below) : low;
 }
 
-double speed_decode_lately(const struct speed *s, int n_rows) { return step_lately(s, s->decode, n_rows); }
+double speed_decode_lately(const struct speed *s, int n_rows) { return step_lately(s, s->decode, n_rows, true); }
 
 void speed_learn_beside(struct speed *s, int n_rows, double seconds) {
     if (n_rows > 0 && n_rows <= SPEED_ROWS) learn_step(s, &s->beside[n_rows], seconds);
 }
 
-double speed_beside(const struct speed *s, int n_rows) { return step_lately(s, s->beside, n_rows); }
+double speed_beside(const struct speed *s, int n_rows) { return step_lately(s, s->beside, n_rows, false); }

@@ -32,7 +32,8 @@ double speed_decode(const struct speed *s, int n_rows);
 // it is taken for no longer, since whoever does not try does not learn. 0: not known, or too many to try.
 double speed_decode_lately(const struct speed *s, int n_rows);
 
-// The same of steps of persons with other programs' rows beside theirs.
+// The same of steps of persons with other programs' rows beside theirs; but only one more row is tried than before, as
+// persons see each step that takes too long.
 void speed_learn_beside(struct speed *s, int n_rows, double seconds);
 double speed_beside(const struct speed *s, int n_rows);
 

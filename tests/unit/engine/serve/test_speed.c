@@ -70,6 +70,16 @@ static void test_a_step_that_was_disturbed_says_little(void **state) {
     assert_true(speed_decode(&s, 1) > 0.045);
 }
 
+static void test_beside_a_person_one_more_row_is_tried(void **state) {
+    (void)state;
+    struct speed s = {0};
+    for (int i = 0; i < 10; i++) s.step++, speed_learn_beside(&s, 2, 0.01);
+    ABOUT(speed_beside(&s, 3), 0.01);
+    assert_true(speed_beside(&s, 4) <= 0);
+    speed_learn_beside(&s, 3, 0.02);
+    ABOUT(speed_beside(&s, 4), 0.02);
+}
+
 static void test_rows_of_prompts(void **state) {
     (void)state;
     struct speed s = {0};
@@ -89,6 +99,7 @@ int main(void) {
         cmocka_unit_test(test_what_was_measured_long_ago_is_measured_again),
         cmocka_unit_test(test_of_the_first_steps_the_shortest_counts),
         cmocka_unit_test(test_a_step_that_was_disturbed_says_little),
+        cmocka_unit_test(test_beside_a_person_one_more_row_is_tried),
         cmocka_unit_test(test_rows_of_prompts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
