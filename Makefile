@@ -334,9 +334,9 @@ guide-check: confab ## ask the built-in guide what it was not trained on, at tem
 ZSH_FUNCTIONS ?= share/zsh/site-functions
 INSTALLED = $(BUILD)/confab:bin/confab \
 	$(foreach page,$(MANUALS),$(page):share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
-	completions/confab.bash:share/bash-completion/completions/confab \
-	completions/_confab:$(ZSH_FUNCTIONS)/_confab \
-	completions/confab.fish:share/fish/vendor_completions.d/confab.fish \
+	packaging/confab.bash:share/bash-completion/completions/confab \
+	packaging/_confab:$(ZSH_FUNCTIONS)/_confab \
+	packaging/confab.fish:share/fish/vendor_completions.d/confab.fish \
 	packaging/confab.desktop:share/applications/confab.desktop
 
 install: $(BUILD)/confab ## install to DESTDIR and PREFIX (/usr/local)
@@ -355,7 +355,7 @@ manuals: confab ## make the manual pages afresh from man/*.in and the program's 
 	for page in $(MANUALS); do ./confab help --man $$page.in > $$page.part && mv $$page.part $$page || exit 1; done
 
 picture: confab ## make the picture of README afresh, of a real run (needs tmux and python3)
-	python3 docs/picture.py
+	python3 man/picture.py
 
 clean: ## remove everything that was built
 	rm -rf build confab

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Command lines complete in bash, zsh and fish, with the scripts of completions/.
+# Command lines complete in bash, zsh and fish, with the scripts of packaging/.
 . "$(dirname "$0")/../server/serve.sh"
 mkdir -p "$folder/bin" "$folder/here"
 ln -s "$(readlink -f "$confab")" "$folder/bin/confab"
 export PATH="$folder/bin:$PATH"
-completions=$(cd "$(dirname "$0")/../../completions" && pwd)
+completions=$(cd "$(dirname "$0")/../../packaging" && pwd)
 cd "$folder/here" && touch schema.json model.gguf
 
 # A line, and how it is completed: a command, an option, a model, a device, a type, a choice, a file, a model's file.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes docs/picture.svg, the picture in README: of a real run of ./confab, in tmux, with the built-in model."""
+"""Makes man/picture.svg, the picture in README: of a real run of ./confab, in tmux, with the built-in model."""
 import html
 import os
 import re
