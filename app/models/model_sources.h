@@ -20,8 +20,8 @@ void model_places_free(struct model_place *places, int count);
 // cannot be read. The caller frees each name and the array.
 int model_folder_names(const char *folder, const char ***names);
 
-// Adds the models of all places to a list, each file once, but for other names that it has in confab's own folder. Names
-// need not be unique yet.
+// Adds the models of all places to a list, each file once, but for other names that it has in confab's own folder.
+// Names need not be unique yet.
 void model_sources_scan(struct model_list *list);
 
 #endif
