@@ -31,7 +31,7 @@ static inline void told_server_notify(void) {
 static inline void told_server_clients(const struct server_client *clients, int n_listed, int n_clients) {
     struct server_snapshot *all = &told_server.report.clients;
     memset(all, 0, sizeof *all);
-    memcpy(all->clients, clients, (size_t)n_listed * sizeof *clients);
+    for (int i = 0; i < n_listed; i++) all->clients[i] = clients[i];
     all->n_listed = n_listed, all->n_clients = n_clients;
     told_server_notify();
 }
