@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static struct server *server;
 
 static void *model_bytes;
 static size_t model_size;
-static uint64_t model_need; // bytes of memory; 0: nearly none
+static atomic_uint_fast64_t model_need; // bytes of memory; 0: nearly none (a search may outlive its server)
 
 static struct model_file *fixture_open(const char *path, struct status *st) {
     if (!model_bytes) model_bytes = tiny_model_bytes((struct tiny_model_options){0}, &model_size);
@@ -47,7 +48,8 @@ static struct model_file *fixture_open_header(const char *path, bool text, struc
 static bool fixture_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
                            struct model_memory *out, struct status *st) {
     (void)m, (void)p, (void)available, (void)st;
-    *out = (struct model_memory){.kv_tokens = 512, .total = model_need ? model_need : 1};
+    const uint64_t need = atomic_load(&model_need);
+    *out = (struct model_memory){.kv_tokens = 512, .total = need ? need : 1};
     return true;
 }
 
