@@ -100,29 +100,15 @@ failed:
     return e;
 }
 
+static bool read_class_part(struct source *s, struct code_set *set, uint32_t *code, bool *is_set) {
+    (void)set, (void)is_set;
+    return read_character(s, code);
+}
+
 static const struct expression *read_class(struct source *s) {
-    const char *begin = s->at++;
-    struct arena *a = &s->rules->arena;
-    struct code_set set = {0};
-    const bool inverted = source_take(s, '^');
-    while (s->at < s->end && *s->at != ']') {
-        uint32_t first, last;
-        if (!read_character(s, &first)) return NULL;
-        last = first;
-        if (s->end - s->at >= 2 && s->at[0] == '-' && s->at[1] != ']') {
-            s->at++;
-            if (!read_character(s, &last)) return NULL;
-        }
-        if (first > last) return source_fail(s, STATUS_FORMAT, "the range ends before it begins"), NULL;
-        code_set_add(a, &set, first, last);
-    }
-    if (!source_take(s, ']')) {
-        s->at = begin;
-        return source_fail(s, STATUS_FORMAT, "unterminated character class"), NULL;
-    }
-    code_set_settle(&set);
-    if (inverted) set = code_set_complement(a, &set);
-    return expression_set(s->rules, &set);
+    struct code_set set;
+    s->at++;
+    return source_class(s, read_class_part, &set) ? expression_set(s->rules, &set) : NULL;
 }
 
 // ---- expressions ----

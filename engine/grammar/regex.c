@@ -55,10 +55,7 @@ static bool read_escape(struct source *s, uint32_t *code) {
     return source_character(s, code);
 }
 
-// A character of a class, or a whole set, which is added; then *is_set.
-static bool read_class_part(struct regex *x, struct code_set *set, uint32_t *code, bool *is_set) {
-    struct source *s = &x->s;
-    *is_set = false;
+static bool read_class_part(struct source *s, struct code_set *set, uint32_t *code, bool *is_set) {
     if (!source_take(s, '\\')) return source_character(s, code);
     if (s->at == s->end) return source_fail(s, STATUS_FORMAT, "unexpected end");
     if (*s->at == 'b') return *code = '\b', s->at++, true;
@@ -71,32 +68,8 @@ static bool read_class_part(struct regex *x, struct code_set *set, uint32_t *cod
 }
 
 static const struct expression *read_class(struct regex *x) {
-    struct source *s = &x->s;
-    const char *begin = s->at - 1;
-    struct arena *a = &s->rules->arena;
-    struct code_set set = {0};
-    const bool inverted = source_take(s, '^');
-    while (s->at < s->end && *s->at != ']') {
-        uint32_t first, last;
-        bool is_set, is_last_set;
-        if (!read_class_part(x, &set, &first, &is_set)) return NULL;
-        if (is_set) continue;
-        last = first;
-        if (s->end - s->at >= 2 && s->at[0] == '-' && s->at[1] != ']') {
-            s->at++;
-            if (!read_class_part(x, &set, &last, &is_last_set)) return NULL;
-            if (is_last_set) code_set_add(a, &set, '-', '-'), last = first;
-        }
-        if (first > last) return source_fail(s, STATUS_FORMAT, "the range ends before it begins"), NULL;
-        code_set_add(a, &set, first, last);
-    }
-    if (!source_take(s, ']')) {
-        s->at = begin;
-        return source_fail(s, STATUS_FORMAT, "unterminated character class"), NULL;
-    }
-    code_set_settle(&set);
-    if (inverted) set = code_set_complement(a, &set);
-    return set_expression(x, &set);
+    struct code_set set;
+    return source_class(&x->s, read_class_part, &set) ? set_expression(x, &set) : NULL;
 }
 
 // ---- expressions ----

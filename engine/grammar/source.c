@@ -52,6 +52,39 @@ bool source_hexadecimal(struct source *s, int digits, uint32_t *code) {
     return source_fail(s, STATUS_FORMAT, "no character has this number");
 }
 
+static bool read_parts(struct source *s, source_class_part *part, struct code_set *set) {
+    struct arena *a = &s->rules->arena;
+    while (s->at < s->end && *s->at != ']') {
+        uint32_t first, last;
+        bool is_set = false, is_last_set = false;
+        if (!part(s, set, &first, &is_set)) return false;
+        if (is_set) continue;
+        last = first;
+        if (s->end - s->at >= 2 && s->at[0] == '-' && s->at[1] != ']') {
+            s->at++;
+            if (!part(s, set, &last, &is_last_set)) return false;
+            if (is_last_set) code_set_add(a, set, '-', '-'), last = first;
+        }
+        if (first > last) return source_fail(s, STATUS_FORMAT, "the range ends before it begins");
+        code_set_add(a, set, first, last);
+    }
+    return true;
+}
+
+bool source_class(struct source *s, source_class_part *part, struct code_set *out) {
+    const char *begin = s->at - 1;
+    const bool inverted = source_take(s, '^');
+    *out = (struct code_set){0};
+    if (!read_parts(s, part, out)) return false;
+    if (!source_take(s, ']')) {
+        s->at = begin;
+        return source_fail(s, STATUS_FORMAT, "unterminated character class");
+    }
+    code_set_settle(out);
+    if (inverted) *out = code_set_complement(&s->rules->arena, out);
+    return true;
+}
+
 bool source_number(struct source *s, int *out) {
     if (!source_is_digit(s)) return source_fail(s, STATUS_FORMAT, "expected a number");
     *out = 0;

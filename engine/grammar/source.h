@@ -29,6 +29,10 @@ bool source_nest(struct source *s);
 bool source_character(struct source *s, uint32_t *code);
 // `digits` hexadecimal digits, of a character.
 bool source_hexadecimal(struct source *s, int digits, uint32_t *code);
+// A character of a class, or a whole set, which is added; then *is_set, which is false before.
+typedef bool source_class_part(struct source *s, struct code_set *set, uint32_t *code, bool *is_set);
+// Behind "[": parts and ranges of them up to "]", those with "^" before them inverted; *out is settled.
+bool source_class(struct source *s, source_class_part *part, struct code_set *out);
 // A decimal number up to RULES_REPEATS.
 bool source_number(struct source *s, int *out);
 // Behind "{": "n}", "n,}" or "n,m}".
