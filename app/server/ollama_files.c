@@ -92,15 +92,10 @@ static bool let_go(struct server *s, const struct model_entry *e, struct refusal
 }
 
 void ollama_delete(struct server *s, struct exchange *x) {
-    static const struct field fields[] = {
-        {"model", FIELD_TEXT, .place = offsetof(struct ask, model)},
-        {"name", FIELD_TEXT, .place = offsetof(struct ask, model)},
-        {0},
-    };
     struct refusal r = {0};
     struct ask a = {0};
     json_t *object = route_parse(x, &r);
-    const struct model_entry *e = find(s, x, object, fields, &a, &r, ollama_delete);
+    const struct model_entry *e = find(s, x, object, ollama_name_fields, &a, &r, ollama_delete);
     if (e && let_go(s, e, &r)) begin(s, x, e, NULL);
     if (r.status) reply_refusal(x, &ollama_chat, &r);
     json_decref(object);

@@ -138,16 +138,17 @@ static void begin(struct server *s, struct exchange *x, const char *path) {
     worker_do(s->worker, describe, done, j);
 }
 
+const struct field ollama_name_fields[] = {
+    {"model", FIELD_TEXT, .place = offsetof(struct ask, model)},
+    {"name", FIELD_TEXT, .place = offsetof(struct ask, model)},
+    {0},
+};
+
 void ollama_show(struct server *s, struct exchange *x) {
-    static const struct field fields[] = {
-        {"model", FIELD_TEXT, .place = offsetof(struct ask, model)},
-        {"name", FIELD_TEXT, .place = offsetof(struct ask, model)},
-        {0},
-    };
     struct refusal r = {0};
     struct ask a = {0};
     json_t *object = route_parse(x, &r);
-    const bool read = object && fields_read(object, fields, false, &a, &r);
+    const bool read = object && fields_read(object, ollama_name_fields, false, &a, &r);
     const bool named = read && (a.model || refuse(&r, 400, "model", "is missing"));
     const struct server_model *m = named ? server_model_known(s, a.model) : NULL;
     const struct model_entry *e = named ? server_model_entry(s, a.model) : NULL;

@@ -262,6 +262,7 @@ extern const struct field anthropic_fields[];
 void ollama_time(int64_t ns, char out[40]); // since 1970
 extern const struct reply_form ollama_chat, ollama_generate;
 extern const struct field ollama_chat_fields[], ollama_generate_fields[];
+extern const struct field ollama_name_fields[]; // of what asks for a model by its name alone
 json_t *ollama_tag(const struct model_entry *e);
 json_t *ollama_running(const struct server_model *m);
 void ollama_show(struct server *s, struct exchange *x);
