@@ -9,7 +9,8 @@
 //                                     known) · config PATH TEXT (a file of the configuration) ·
 //                                     store (chats are kept in a file) · limits GB GOP (a
 //                                     second, of the machine)
-//   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · drag X Y X Y · wheel up|down X Y · resize W H
+//   What a person does:   key NAME … · type TEXT · paste TEXT · click X Y · drag X Y X Y · wheel up|down X Y ·
+//                         resize W H
 //   What the engine does: token CHAT TEXT … · figures PROBABILITY ENTROPY "TEXT PROBABILITY|…" [accepted] (of the next
 //                         token, with its alternatives; accepted: it was a draft) · answer CHAT MS TEXT (a token a
 //                         word, every MS milliseconds) · think CHAT MS TEXT (the same, thought) · notice CHAT TEXT ·
@@ -22,8 +23,8 @@
 //                         TOKENS · page FIRST LAST CHAT REFERENCES FILLED (a CHAT of 0: kept of chat 1) · moment CHAT
 //                         SECONDS USUAL [NAME NUMBER …] (the slowest token of this quarter of a second) · drafted FIRST
 //                         LAST · saved FIRST LAST (pages, on the disk)
-//   What the server does: client NUMBER NAME PATH MODEL decoding [TOKENS [RATE [SECONDS]]] (a request, as it is from now
-//                         on; SECONDS: until its first token) · client … prefilling [DONE TOTAL] · client … pending ·
+//   What the server does: client NUMBER NAME PATH MODEL decoding [TOKENS [RATE [SECONDS]]] (a request, as it is from
+//                         now on; SECONDS: until its first token) · client … prefilling [DONE TOTAL] · client … pending ·
 //                         gone NUMBER · unlisted COUNT (of further ones) · taken TEXT (why the next one cannot serve) ·
 //                         stopped (it is, after it was told to)
 //   inputrc LINE (as in a person's inputrc) · tick MILLISECONDS · listed (waits for the list of models)
