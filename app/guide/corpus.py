@@ -69,6 +69,7 @@ NEIGHBOURS = 12  # lines that stand near each other are of one kind
 UNSURE = "<|unsure|>"  # control token: a list of what may be meant comes next, then LEAD and their answers, numbered
 LIST = 3  # answers when unsure
 BEFORE_QUESTION, AFTER_QUESTION = "<|im_start|>user\n", "<|im_end|><|im_start|>assistant\n"
+LIST_NAME = re.compile(r"(?<!\w)@(\w+)")  # in a wording: any word of that list
 SLOT_NAME = r"((?:key|default|low|high|step|lack):[a-z0-9-]+|theme:default|themes|states)"
 PLACEHOLDER, SLOT = re.compile(r"\{%s\}" % SLOT_NAME), re.compile(r"<\|%s\|>" % SLOT_NAME)
 LEAD = "I am not sure that I understood. It may be one of these:"
@@ -351,6 +352,15 @@ def check_suggested(facts, table):
             raise ValueError("is suggested and nowhere answered: %s" % question)
 
 
+def check_lists(facts, lists):
+    """Every @name of a wording must be a list."""
+    for fact in facts:
+        for wording in fact.wordings + [follow for follow, _ in fact.follow]:
+            for name in LIST_NAME.findall(wording):
+                if name not in lists:
+                    raise ValueError("a wording of %s names a list that is not there: %s" % (fact.name, wording))
+
+
 def load():
     """All facts by name, and the lists for @name."""
     table = tables()
@@ -374,13 +384,15 @@ def load():
         for wording in fact.also:
             if wording not in fact.wordings:
                 raise ValueError("fact %s has no wording: %s" % (fact.name, wording))
-    return facts, read_lists(values)
+    lists = read_lists(values)
+    check_lists(facts.values(), lists)
+    return facts, lists
 
 
 # ---- wordings ----
 
 def expand(wording, lists, rng):
-    wording = re.sub(r"(?<!\w)@(\w+)", lambda m: rng.choice(lists[m.group(1)]), wording)
+    wording = LIST_NAME.sub(lambda m: rng.choice(lists[m.group(1)]), wording)
     inner = re.compile(r"\(([^()]*\|[^()]*)\)")
     while inner.search(wording):
         wording = inner.sub(lambda m: rng.choice(m.group(1).split("|")), wording)

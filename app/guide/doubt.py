@@ -9,7 +9,6 @@ import itertools
 import torch
 import torch.nn.functional as F
 
-import check
 import corpus
 import network
 
@@ -49,7 +48,7 @@ def asked(weights, tok, device, facts, questions):
         ids = torch.tensor(ids, device=device)
         states, scores = states_of(weights, tok, ids, torch.arange(ids.shape[1], device=device).expand(ids.shape) == ids.shape[1] - 1)
         best = scores.max(1)
-        right = [said in facts and any(check.is_right(fact, facts[said].said) for fact in some)
+        right = [said in facts and any(corpus.is_right(fact, facts[said].said) for fact in some)
                  for some, said in zip(meant, best.indices.tolist())]
         out.append((states, best.values, 1 - torch.tensor(right, device=device).float()))
     return [torch.cat(column) for column in zip(*out)]
