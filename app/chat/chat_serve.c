@@ -39,6 +39,14 @@ void chat_serve_withdraw(struct chat *c) {
     if (c->serve->thread) server_thread_withdraw(c->serve->thread);
 }
 
+// Clients' models that nobody uses make room for a person's.
+static uint64_t idle_bytes(void *context) {
+    const struct chat_serve *s = ((const struct chat *)context)->serve;
+    return is_serving(s) ? s->report.clients.idle_bytes : 0;
+}
+
+static void give_back(void *context) { server_thread_make_room(((struct chat *)context)->serve->thread); }
+
 // ---- beginning and ending ----
 
 static void stop(struct chat_serve *s) {
@@ -59,6 +67,7 @@ static void follow_setting(struct chat *c) {
 
 void chat_serve_open(struct chat *c) {
     c->serve = xcalloc(1, sizeof *c->serve);
+    model_host_share(c->p.host, &(struct model_host_others){idle_bytes, give_back, c});
     follow_setting(c);
 }
 
@@ -74,6 +83,7 @@ static void forget(struct chat_serve *s) {
 }
 
 void chat_serve_close(struct chat *c) {
+    model_host_share(c->p.host, &(struct model_host_others){0});
     forget(c->serve);
     free(c->serve->address);
     free(c->serve);

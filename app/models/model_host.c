@@ -34,6 +34,7 @@ struct model_host {
     int wait_fd; // epoll: that, or the worker has something
     void (*release)(void *context);
     void *context;
+    struct model_host_others others;
 
     struct loaded_model now;  // its engine is NULL while it is being loaded, or if it had to make room
     char *path;               // of `now`
@@ -95,16 +96,28 @@ static void close_engine(struct model_host *h) {
     h->held = (struct model_memory){0};
 }
 
+static uint64_t held_by_others(const struct model_host *h) {
+    return h->others.hold ? h->others.hold(h->others.context) : 0;
+}
+
+// Bytes that are free for `bytes` more, after others have given back what they hold if it takes that.
+static uint64_t memory_for(const struct model_host *h, uint64_t bytes) {
+    const uint64_t unused = machine_memory_free();
+    if (!unused || bytes <= unused || !held_by_others(h)) return unused;
+    h->others.give_back(h->others.context);
+    return machine_memory_free();
+}
+
 // If there is not enough memory for both, closes the old engine first; on devices there never is, as KV caches take all
 // that is left of theirs. Otherwise, in the machine's memory, the new one gets the KV cache that it would get without
 // the old one. On failure the old one stays, or is loaded again.
 static bool start_next(struct model_host *h, struct status *st) {
     struct engine_params engine = model_engine_params(h->settings);
-    uint64_t unused = machine_memory_free();
     target_free(&h->coming);
     h->coming = h->next;
     h->next = (struct target){0};
     h->has_next = false;
+    const uint64_t unused = memory_for(h, h->coming.memory.total);
     if (h->held.on_devices || (unused && h->coming.memory.total > unused)) close_engine(h);
     else if (!h->coming.memory.on_devices) engine.kv_tokens = h->coming.memory.kv_tokens;
     if (start(h, NULL, &engine, st)) return true;
@@ -144,6 +157,8 @@ void model_host_watch(struct model_host *h, void (*release)(void *context), void
     h->release = release;
     h->context = context;
 }
+
+void model_host_share(struct model_host *h, const struct model_host_others *others) { h->others = *others; }
 
 // ---- choosing ----
 
@@ -373,7 +388,7 @@ const struct model_entry *model_host_entry(const struct model_host *h) {
 
 uint64_t model_host_room(const struct model_host *h) {
     uint64_t unused = machine_memory_free();
-    return unused ? unused + h->held.total + h->held.on_devices : 0;
+    return unused ? unused + h->held.total + h->held.on_devices + held_by_others(h) : 0;
 }
 
 // ---- closing ----

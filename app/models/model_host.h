@@ -22,6 +22,15 @@ void model_host_close(struct model_host *h); // waits a few seconds for a loader
 // of that engine must be closed by then.
 void model_host_watch(struct model_host *h, void (*release)(void *context), void *context);
 
+// Others of this process that hold memory for models: how many bytes of it they would give back, and has them do so,
+// which is waited for. The current model comes after them.
+struct model_host_others {
+    uint64_t (*hold)(void *context);
+    void (*give_back)(void *context);
+    void *context;
+};
+void model_host_share(struct model_host *h, const struct model_host_others *others); // copied
+
 enum model_host_event {
     HOST_NOTHING,
     HOST_PROGRESS, // of loading
@@ -62,7 +71,8 @@ void model_host_look(struct model_host *h); // starts to search for models, if n
 bool model_host_looking(const struct model_host *h);
 const struct model_list *model_host_list(const struct model_host *h);
 const struct model_entry *model_host_entry(const struct model_host *h); // the current model in the list; may be NULL
-// Bytes of memory for another model, with what the engine in use has, on devices too; 0: unknown.
+// Bytes of memory for another model, with what the engine in use has, on devices too, and what others would give back;
+// 0: unknown.
 uint64_t model_host_room(const struct model_host *h);
 
 #endif

@@ -47,6 +47,24 @@ void server_pool_unload(struct server *s, struct server_model *m) {
     close_model(s, &own);
 }
 
+static bool is_idle(const struct server_model *m) { return m->own.client && !m->n_uses && !m->leaving; }
+
+uint64_t server_pool_idle_bytes(const struct server *s) {
+    uint64_t bytes = 0;
+    for (const struct server_model *m = s->models; m; m = m->next) bytes += is_idle(m) ? m->own.memory.total : 0;
+    return bytes;
+}
+
+void server_pool_give_back(struct server *s) {
+    for (struct server_model *m = s->models; m; m = m->next) {
+        struct loaded_model own = m->own;
+        if (!is_idle(m)) continue;
+        log_info("server", "%s: unloaded for another", m->name);
+        server_model_end(s, m);
+        model_unload(&own);
+    }
+}
+
 // When it is due to be unloaded by itself; 0: never, or not yet known.
 static uint64_t expiry(const struct server_model *m) {
     return m->own.client && !m->n_uses && m->keep != KEEP_FOREVER ? m->used + m->keep : 0;

@@ -138,6 +138,9 @@ void server_pool_load(struct server *s, const struct wanted *w); // begins to; n
 void server_pool_unload(struct server *s, struct server_model *m);
 void server_pool_turn(struct server *s);
 uint64_t server_pool_due(const struct server *s); // clock_ns; 0: never
+// Of memory, that models hold which nobody uses; and unloads these at once.
+uint64_t server_pool_idle_bytes(const struct server *s);
+void server_pool_give_back(struct server *s);
 void server_pool_close(struct server *s);
 
 // ---- generation.c: a request to the engine, and what comes of it ----

@@ -26,11 +26,12 @@ struct server_thread {
 
     // of both
     pthread_mutex_t lock;
-    pthread_cond_t let_go;
+    pthread_cond_t obeyed;      // an order that the owner waits for
     struct server_loan offered; // not taken yet; its path is owned; without an engine: none is
     bool holds, withdraw;       // holds: the thread has taken it
+    bool make_room;
     bool stop;
-    atomic_bool hurries; // the owner waits for a withdrawal, or will for the end
+    atomic_bool hurries; // the owner waits, or will for the end
     struct server_report report;
 
     struct queue cancelled; // numbers of exchanges; has a lock of its own
@@ -48,12 +49,14 @@ static bool notified(int fd) {
 
 // ---- orders ----
 
-static void let_go(struct server_thread *t) {
-    server_model_withdraw(t->server);
+static void let_go(struct server_thread *t, bool engine, bool room) {
+    if (engine) server_model_withdraw(t->server);
+    if (room) server_pool_give_back(t->server);
     pthread_mutex_lock(&t->lock);
-    t->holds = t->withdraw = false;
+    if (engine) t->holds = t->withdraw = false;
+    if (room) t->make_room = false;
     atomic_store(&t->hurries, t->stop);
-    pthread_cond_broadcast(&t->let_go);
+    pthread_cond_broadcast(&t->obeyed);
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -84,9 +87,9 @@ static void take_loan(struct server_thread *t) {
 static void take_orders(struct server_thread *t) {
     if (!notified(t->order_fd)) return;
     pthread_mutex_lock(&t->lock);
-    const bool withdraw = t->withdraw, stop = t->stop;
+    const bool withdraw = t->withdraw, make_room = t->make_room, stop = t->stop;
     pthread_mutex_unlock(&t->lock);
-    if (withdraw) let_go(t);
+    if (withdraw || make_room) let_go(t, withdraw, make_room);
     for (uint64_t number; queue_pop(&t->cancelled, &number);) server_cancel(t->server, number);
     if (stop) server_stop(t->server);
     else take_loan(t);
@@ -137,7 +140,7 @@ static void serve(struct server_thread *t) {
     server_add(t->server, &(struct loop_source){order_fd, POLLIN, report_due, turn, t});
     report_state(t, SERVER_SERVING, server_port(t->server), NULL);
     server_run(t->server);
-    let_go(t); // the rest may take longer
+    let_go(t, true, true); // the rest may take longer
     server_close(t->server);
 }
 
@@ -159,7 +162,7 @@ static void thread_free(struct server_thread *t) {
     if (t->report_fd >= 0) close(t->report_fd);
     queue_close(&t->cancelled);
     pthread_mutex_destroy(&t->lock);
-    pthread_cond_destroy(&t->let_go);
+    pthread_cond_destroy(&t->obeyed);
     free((char *)t->offered.path);
     settings_free(&t->settings);
     free(t);
@@ -171,7 +174,7 @@ struct server_thread *server_thread_open(const struct settings *s, const struct 
     *t = (struct server_thread){
         .settings = settings_copy(s), .opener = opener, .order_fd = system_open_eventfd(st), .report_fd = -1};
     pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->let_go, NULL);
+    pthread_cond_init(&t->obeyed, NULL);
     t->settings.kv_disk = 0; // nothing of a request is kept
     if (t->order_fd >= 0) t->report_fd = system_open_eventfd(st);
     if (t->report_fd >= 0 && queue_open(&t->cancelled, sizeof(uint64_t), st) &&
@@ -209,7 +212,15 @@ void server_thread_withdraw(struct server_thread *t) {
     offer(t, &(struct server_loan){0});
     t->withdraw = t->holds;
     if (t->holds) atomic_store(&t->hurries, true), notify(t->order_fd);
-    while (t->holds) pthread_cond_wait(&t->let_go, &t->lock);
+    while (t->holds) pthread_cond_wait(&t->obeyed, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void server_thread_make_room(struct server_thread *t) {
+    pthread_mutex_lock(&t->lock);
+    t->make_room = t->report.state == SERVER_SERVING && !t->stop; // otherwise it has no models, or gives up all
+    if (t->make_room) atomic_store(&t->hurries, true), notify(t->order_fd);
+    while (t->make_room) pthread_cond_wait(&t->obeyed, &t->lock);
     pthread_mutex_unlock(&t->lock);
 }
 

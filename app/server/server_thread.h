@@ -6,9 +6,10 @@
 //
 // The server and all that belongs to it is the thread's alone. What the two have in common lies behind one lock, which
 // nobody holds while he does anything that takes time: what the owner wants (orders), and what he is shown (a report).
-// The thread never waits for its owner. So the owner may wait for it, and does in two places: until an engine is let
-// go, and until the thread has ended. The first comes with the end of the present turn, for which it hurries: it begins
-// no request any more, and what one may cost is limited. All functions are the owner's, and are called on one thread.
+// The thread never waits for its owner. So the owner may wait for it, and does in three places: until an engine is let
+// go, until idle models are unloaded, and until the thread has ended. The first two come with the end of the present
+// turn, for which it hurries: it begins no request any more, and what one may cost is limited. All functions are the
+// owner's, and are called on one thread.
 #ifndef CONFAB_SERVER_SERVER_THREAD_H
 #define CONFAB_SERVER_SERVER_THREAD_H
 
@@ -46,6 +47,9 @@ struct server_loan { // an engine of the owner's, with its model
 // at a time.
 void server_thread_lend(struct server_thread *t, const struct server_loan *loan);
 void server_thread_withdraw(struct server_thread *t); // waits; nothing happens if none is lent
+
+// Unloads the models that nobody uses, and waits until their memory is free.
+void server_thread_make_room(struct server_thread *t);
 
 void server_thread_cancel(struct server_thread *t, uint64_t number); // of an exchange in the report
 

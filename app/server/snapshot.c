@@ -66,6 +66,7 @@ void server_snapshot(const struct server *s, struct server_snapshot *out) {
     memset(out, 0, sizeof *out);
     http_each(s->http, find, &found);
     qsort(found.all, (size_t)found.count, sizeof *found.all, by_number);
+    out->idle_bytes = server_pool_idle_bytes(s);
     out->n_clients = found.count;
     out->n_listed = found.count < SNAPSHOT_CLIENTS ? found.count : SNAPSHOT_CLIENTS;
     for (int i = 0; i < out->n_listed; i++) {

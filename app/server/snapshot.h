@@ -20,6 +20,7 @@ struct server_client {
 
 // Zeroed and filled in, so that equal ones are equal byte for byte.
 struct server_snapshot {
+    uint64_t idle_bytes;                            // of memory, that models hold which nobody uses
     int n_clients, n_listed;                        // n_clients: with those that are not listed
     struct server_client clients[SNAPSHOT_CLIENTS]; // in the order in which they came
 };

@@ -51,10 +51,12 @@ static struct model_file *fixture_open(const char *path, struct status *st) {
 static struct model_file *fixture_open_header(const char *path, bool text, struct status *st) {
     return (void)text, fixture_open(path, st);
 }
+static uint64_t fixture_need = 1; // bytes of memory of a model
+
 static bool fixture_memory(const struct model_file *m, const struct engine_params *p, uint64_t available,
                            struct model_memory *out, struct status *st) {
     (void)m, (void)p, (void)available, (void)st;
-    *out = (struct model_memory){.kv_tokens = 512, .total = 1};
+    *out = (struct model_memory){.kv_tokens = 512, .total = fixture_need};
     return true;
 }
 static struct engine *fixture_open_engine(struct model_file *m, const struct engine_params *p, struct status *st) {

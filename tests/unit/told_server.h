@@ -13,7 +13,7 @@
 #include "app/server/server_thread.h"
 
 static struct {
-    int fd, opened, withdrawn;
+    int fd, opened, withdrawn, made_room;
     bool stops;          // it was told to, and has not said so yet
     struct engine *lent; // NULL: none is
     const char *problem; // why the next one cannot serve; NULL: it can
@@ -84,6 +84,13 @@ void server_thread_withdraw(struct server_thread *t) {
     (void)t;
     told_server.withdrawn += told_server.lent != NULL;
     told_server.lent = NULL;
+}
+
+void server_thread_make_room(struct server_thread *t) {
+    (void)t;
+    told_server.made_room++;
+    told_server.report.clients.idle_bytes = 0;
+    told_server_notify();
 }
 
 void server_thread_cancel(struct server_thread *t, uint64_t number) { (void)t, told_server.cancelled = number; }

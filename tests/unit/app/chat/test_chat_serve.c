@@ -143,6 +143,13 @@ static void test_clients_are_shown_and_cancelled(void **state) {
     assert_int_equal(screen.view.serving->n_clients, 0);
 }
 
+static void choose_another(void) {
+    temporary_folder_write(folder, "Other 2B.gguf", "GGUF");
+    char *path = xasprintf("%s/Other 2B.gguf", folder);
+    act(COMMAND_MODEL, -1, path);
+    free(path);
+}
+
 // They are cut off as answers of the person's own chats are, of which both is said.
 static void test_clients_count_as_answers_that_run(void **state) {
     (void)state;
@@ -154,13 +161,36 @@ static void test_clients_count_as_answers_that_run(void **state) {
     act(COMMAND_QUIT, -1, NULL);
     assert_true(screen.asks);
     act(COMMAND_SEND, -1, "q");
-    temporary_folder_write(folder, "Other 2B.gguf", "GGUF");
-    char *path = xasprintf("%s/Other 2B.gguf", folder);
-    act(COMMAND_MODEL, -1, path);
-    free(path);
+    choose_another();
     wait_for_model();
     assert_int_equal(told_server.withdrawn, 1);
     assert_non_null(strstr(screen.status, "2 answers were stopped"));
+}
+
+uint64_t machine_memory_free(void) { return 100; }
+
+static void idle(uint64_t bytes) {
+    told_server.report.clients.idle_bytes = bytes;
+    told_server_notify();
+    pass(0.05);
+}
+
+static void test_idle_models_of_clients_make_room(void **state) {
+    (void)state;
+    act(COMMAND_SERVE, -1, NULL);
+    pass(0.05);
+    fixture_need = 500;
+    idle(300);
+    choose_another();
+    wait_for_model();
+    assert_non_null(strstr(screen.status, "not enough memory: needs 500 B, 401 B free")); // what the first one has, too
+    assert_int_equal(told_server.made_room, 0);
+    idle(400);
+    choose_another();
+    wait_for_model();
+    assert_int_equal(told_server.made_room, 1);
+    assert_non_null(strstr(screen.status, "answers from now on"));
+    fixture_need = 1;
 }
 
 static void test_nothing_is_drawn_while_nothing_changes(void **state) {
@@ -182,6 +212,7 @@ int main(void) {
         SERVE_TEST(test_the_engine_is_withdrawn_before_it_is_closed),
         SERVE_TEST(test_clients_are_shown_and_cancelled),
         SERVE_TEST(test_clients_count_as_answers_that_run),
+        SERVE_TEST(test_idle_models_of_clients_make_room),
         SERVE_TEST(test_nothing_is_drawn_while_nothing_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

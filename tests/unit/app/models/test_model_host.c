@@ -201,6 +201,42 @@ static void test_without_memory_for_both_the_old_is_closed_first(void **state) {
     free(path);
 }
 
+static uint64_t others_hold;
+
+static uint64_t hold(void *context) {
+    (void)context;
+    return others_hold;
+}
+
+static void give_back(void *context) {
+    (void)context;
+    memory += others_hold;
+    others_hold = 0;
+}
+
+static void test_others_make_room_before_the_old_is_closed(void **state) {
+    (void)state;
+    struct status st = {0};
+    struct model_host *h = open_host();
+    char *path = write_model("second.gguf", 3), *other = write_model("third.gguf", 2);
+    const uint64_t held = model_host_memory(h)->total;
+    model_host_share(h, &(struct model_host_others){hold, give_back, NULL});
+    others_hold = 1000;
+    assert_int_equal(model_host_room(h), PLENTY + held + 1000);
+    assert_true(choose(h, path, &st));
+    assert_int_equal(others_hold, 1000); // there is enough for both
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    memory = 1;
+    others_hold = PLENTY;
+    assert_true(choose(h, other, &st));
+    assert_int_equal(others_hold, 0);
+    assert_non_null(model_host_engine(h)); // there is memory for both now
+    assert_int_equal(next_event(h, &st), HOST_LOADED);
+    memory = PLENTY;
+    model_host_close(h);
+    free(path), free(other);
+}
+
 static bool memory_on_devices(const struct model_file *m, const struct engine_params *p, uint64_t available,
                               struct model_memory *out, struct status *st) {
     if (!local_engine_memory(m, p, available, out, st)) return false;
@@ -329,6 +365,7 @@ int main(void) {
         cmocka_unit_test(test_stopping_keeps_the_old_model),
         cmocka_unit_test(test_the_host_closes_while_loading),
         cmocka_unit_test(test_without_memory_for_both_the_old_is_closed_first),
+        cmocka_unit_test(test_others_make_room_before_the_old_is_closed),
         cmocka_unit_test(test_a_model_on_devices_is_closed_before_another),
         cmocka_unit_test(test_the_old_is_loaded_again_after_a_failure),
         cmocka_unit_test(test_a_model_that_is_too_large_is_rejected),

@@ -281,6 +281,29 @@ static void test_who_asks_is_reported_and_can_be_cancelled(void **state) {
     engine_free(&l);
 }
 
+// Beside a lent one, which stays, another is loaded for a client, and unloaded when its memory is needed.
+static void test_idle_models_make_room(void **state) {
+    (void)state;
+    static const char ask[] = "{\"model\":\"guide\",\"prompt\":\"a\",\"max_tokens\":2}";
+    struct server_thread *t = thread_serving();
+    struct lent l = engine_make();
+    lend(t, &l, "/nowhere/tiny.gguf");
+    assert_serves();
+    server_thread_make_room(t); // of nothing
+    assert_int_equal(report.clients.idle_bytes, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_answered(ask, " 200 ");
+        while (!report.clients.idle_bytes) await_report(t);
+        server_thread_make_room(t);
+        while (report.clients.idle_bytes) await_report(t);
+    }
+    assert_serves();
+    server_thread_stop(t);
+    server_thread_make_room(t); // it gives up all
+    server_thread_close(t);
+    engine_free(&l);
+}
+
 static void test_what_it_cannot_have_is_said(void **state) {
     (void)state;
     struct server_thread *first = thread_serving(), *second;
@@ -336,6 +359,7 @@ int main(void) {
         THREAD_TEST(test_it_ends_while_clients_stream),
         THREAD_TEST(test_it_begins_and_ends_many_times),
         THREAD_TEST(test_who_asks_is_reported_and_can_be_cancelled),
+        THREAD_TEST(test_idle_models_make_room),
         THREAD_TEST(test_what_it_cannot_have_is_said),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
