@@ -241,19 +241,25 @@ static void draw_empty(const struct kept *p, struct view_frame *f, struct rect i
 
 // To who has none yet.
 static void draw_where(struct view_frame *f, struct rect in) {
-    static const char *const lines[] = {"What Ollama, LM Studio, llama.cpp and Hugging Face have downloaded is found.",
-                                        "Of any other model the path can be typed or pasted here."};
-    for (int i = 0; i < 2; i++)
-        canvas_cut(f->canvas, (struct rect){in.x + MARK, in.y + i, in.width - MARK, i < in.height},
+    const char *folder = f->view->models_folder;
+    char own[256] = "";
+    if (folder) snprintf(own, sizeof own, "So is every GGUF file in %s.", folder);
+    const char *const lines[] = {"What Ollama, LM Studio, llama.cpp and Hugging Face have downloaded is found.", own,
+                                 "Of any other model the path can be typed or pasted here."};
+    for (int i = 0, y = 0; i < 3; i++) {
+        if (!*lines[i]) continue;
+        canvas_cut(f->canvas, (struct rect){in.x + MARK, in.y + y, in.width - MARK, y < in.height},
                    view_style(ROLE_DIM), lines[i]);
+        y++;
+    }
 }
 
 static void draw(struct view_frame *f, struct rect area, void *kept) {
     struct kept *p = kept;
     keep_models(p, f->view);
-    int wanted = p->count + HEAD + FOOT + 2;
-    struct rect box = view_over(f, area, (struct view_size){WIDTH, wanted < 9 ? 9 : wanted, MOST_HEIGHT}, PANE_MODELS,
-                                "Enter loads, Esc closes");
+    const int wanted = p->count + HEAD + FOOT + 2, least = p->count == 1 ? 10 : 9;
+    const struct view_size size = {WIDTH, wanted < least ? least : wanted, MOST_HEIGHT};
+    struct rect box = view_over(f, area, size, PANE_MODELS, "Enter loads, Esc closes");
     struct rect in = view_over_inside(box);
     if (in.height < HEAD + 1) return;
     text_field_draw_filter(&p->filter, f, in, "type to find a model");

@@ -331,6 +331,7 @@ struct screen_view {
     int n_models;
     uint32_t models_version;              // changes with them
     bool models_looking;                  // there may be more
+    const char *models_folder;            // where one's own are found; NULL: nowhere
     struct view_history decode, prefill, latency;
     const struct view_moment *moments; // of each sample of the latency; NULL: not known
     uint64_t samples;                  // that there were so far

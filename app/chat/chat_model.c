@@ -22,7 +22,8 @@ struct chat_models {
     struct model_texts *texts;
     int count;
     uint32_t version;
-    char *path; // of the model that answers; NULL: the built-in one
+    char *path;   // of the model that answers; NULL: the built-in one
+    char *folder; // of one's own, as it is shown; NULL: there is none
     struct view_loading loading;
     char size[24]; // of what is being loaded
     int stopped;   // answers, since the last model was let go
@@ -132,7 +133,10 @@ static void release(void *context) {
 }
 
 void chat_model_open(struct chat *c) {
+    char *folder = model_own_folder();
     c->models = xcalloc(1, sizeof *c->models);
+    c->models->folder = folder ? short_path(folder) : NULL;
+    free(folder);
     model_host_watch(c->p.host, release, c);
     take_model(c);
     hold(c);
@@ -141,7 +145,7 @@ void chat_model_open(struct chat *c) {
 void chat_model_close(struct chat *c) {
     model_host_watch(c->p.host, NULL, NULL);
     list_clear(c->models);
-    free(c->models->path);
+    free(c->models->path), free(c->models->folder);
     free(c->models);
     free(c->model_name);
     free(c->model_short);
@@ -250,6 +254,7 @@ void chat_model_show(struct chat *c, struct screen_view *view) {
     view->n_models = m->count;
     view->models_version = m->version;
     view->models_looking = model_host_looking(c->p.host);
+    view->models_folder = m->folder;
     if (!loading) return;
     free(c->loading);
     c->loading = xasprintf("loading %s", loading->title);

@@ -10,8 +10,6 @@ struct model_place {
     char *path;         // may not exist
 };
 
-// Where confab keeps models of its own; may not exist. The caller frees; NULL: there is no home.
-char *model_own_folder(void);
 // The places on this machine, in search order.
 struct model_place *model_places(int *count);
 void model_places_free(struct model_place *places, int count);

@@ -39,6 +39,9 @@ struct model_list {
     bool cut; // a limit of the search was reached
 };
 
+// Where confab keeps models of its own; may not exist. The caller frees; NULL: there is no home.
+char *model_own_folder(void);
+
 struct model_opener;
 void models_scan(struct model_list *list, const struct model_opener *opener); // *list is overwritten
 // Reads headers, for at most so long.
