@@ -78,6 +78,7 @@ void completion_update(struct completion *c, const struct composer *message) {
     if (composer_searching(message)) return;
     if (size && point == size) find_commands(c, line + 1, size - 1);
     else if (path >= 0 && (size_t)path <= point) find_paths(c, line + path, point - (size_t)path);
+    else path_list_forget(c->paths), c->names = NULL; // files come and go
     if (before != point || !c->list.count) c->list.chosen = c->list.scroll = 0;
     if (!c->list.count) c->left = false;
     if (c->left) c->list.count = 0;

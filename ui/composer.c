@@ -1,5 +1,6 @@
 #include "ui/composer.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,11 @@ static void unbind_macros(void) {
             rl_unbind_function_in_map(functions[i], rl_get_keymap_by_name(keymaps[m]));
 }
 
+// What is written is UTF-8, whatever the person's locale is, which readline sets again for every line.
+static void speak_utf8(void) {
+    if (MB_CUR_MAX == 1) setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 struct composer *composer_open(const char *history_path, struct worker *worker) {
     struct composer *c = xcalloc(1, sizeof *c);
     c->history_path = history_path ? xstrdup(history_path) : NULL;
@@ -111,8 +117,10 @@ struct composer *composer_open(const char *history_path, struct worker *worker) 
     rl_input_available_hook = bytes_wait;
     rl_redisplay_function = draw_nothing;
     rl_attempted_completion_function = complete_nothing;
+    speak_utf8();
     rl_initialize();
     rl_variable_bind("bell-style", "none");
+    rl_variable_bind("convert-meta", "off");
     bind_keys();
     unbind_macros();
     history_load(c->history_path);
@@ -142,7 +150,7 @@ void composer_close(struct composer *c) {
 
 static void read_bytes(struct composer *c, const char *bytes, size_t size) {
     c->bytes = bytes, c->n_bytes = size;
-    while (c->n_bytes > 0) rl_callback_read_char();
+    while (c->n_bytes > 0) speak_utf8(), rl_callback_read_char();
 }
 
 bool composer_searching(const struct composer *c) {

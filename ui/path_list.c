@@ -29,7 +29,7 @@ static void folder_free(struct folder *f) {
     free(f);
 }
 
-static void forget(struct path_list *l) {
+void path_list_forget(struct path_list *l) {
     folder_free(l->folder);
     if (l->coming) l->coming->list = NULL; // freed when it comes
     l->folder = l->coming = NULL;
@@ -42,7 +42,7 @@ struct path_list *path_list_open(struct worker *w) {
 }
 
 void path_list_close(struct path_list *l) {
-    forget(l);
+    path_list_forget(l);
     free(l);
 }
 
@@ -84,7 +84,7 @@ static bool is_of(const struct folder *f, const char *path, size_t size) {
 
 int path_list_names(struct path_list *l, const char *folder, size_t size, char *const **names) {
     if (!is_of(l->folder, folder, size) && !is_of(l->coming, folder, size)) {
-        forget(l);
+        path_list_forget(l);
         if (!l->worker) return 0;
         l->coming = xcalloc(1, sizeof *l->coming);
         *l->coming = (struct folder){.list = l, .path = xstrndup(folder, size)};

@@ -1,4 +1,5 @@
 // Commands: what the screen carries out itself, and what it hands to the controller.
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -246,8 +247,9 @@ static void send(struct screen *s) {
         run_slash(s, line, size);
         return;
     }
+    // Where a command could have been meant; comments of programs begin so, too.
+    const bool doubled = !s->facts.editing && !strncmp(line, "//", 2) && isalpha((unsigned char)line[2]);
     const char *message = screen_take_message(s);
-    const bool doubled = message && !s->facts.editing && !strncmp(message, "//", 2);
     if (message || waits) hand_out(s, COMMAND_SEND, -1, doubled ? message + 1 : message);
 }
 

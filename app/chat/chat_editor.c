@@ -116,24 +116,30 @@ static void set(struct chat *c, const struct chat_editor *e, const char *text) {
     free(whole);
 }
 
-// A newline at the end is the editor's.
-static void take_text(struct chat *c) {
-    struct chat_editor *e = c->editor;
-    struct status st = {0};
+// What is in the file, without a newline at the end, which is the editor's. NULL: it cannot be read.
+static char *read_text(const struct chat_editor *e, struct status *st) {
     size_t size;
-    char *text = file_read(e->path, TEXT_LIMIT, &size, &st);
-    if (!text) {
-        chat_say(c, true, "%s; the message stays as it was", st.text);
-        return;
-    }
-    if (size && text[size - 1] == '\n') size--;
-    if (size != strlen(e->text) || memcmp(text, e->text, size)) {
-        text[size] = 0;
+    char *text = file_read(e->path, TEXT_LIMIT, &size, st);
+    if (text) text[size && text[size - 1] == '\n' ? size - 1 : size] = 0;
+    return text;
+}
+
+static void take_text(struct chat *c, const char *text) {
+    struct chat_editor *e = c->editor;
+    if (strcmp(text, e->text)) {
         if (e->key) set(c, e, text);
         else screen_rewrite(c->screen, text);
     }
-    free(text);
     chat_draft_typed(c);
+}
+
+// Nothing is taken. What was saved meanwhile stays in its file.
+static void leave_text(struct chat *c, const char *text, const char *why) {
+    const struct chat_editor *e = c->editor;
+    const bool kept = text ? strcmp(text, e->text) : !access(e->path, F_OK);
+    chat_say(c, true, "%s; the message stays as it was%s%s", why, kept ? ", what was saved is in " : "",
+             kept ? e->path : "");
+    if (!kept) unlink(e->path);
 }
 
 void chat_editor_turn(struct chat *c) {
@@ -142,10 +148,22 @@ void chat_editor_turn(struct chat *c) {
     while (waitpid(e->pid, &status, 0) < 0 && errno == EINTR) continue;
     screen_reclaim(c->screen);
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (!code) take_text(c);
-    else if (code == NOT_FOUND) chat_say(c, true, "%s: not found (set EDITOR to your editor)", e->command);
-    else chat_say(c, true, "%s: exit status %d; the message stays as it was", e->command, code);
-    unlink(e->path);
+    struct status st = {0};
+    char *text = read_text(e, &st);
+    if (code == NOT_FOUND) {
+        chat_say(c, true, "%s: not found (set EDITOR to your editor)", e->command);
+        unlink(e->path);
+    } else if (code) {
+        char *why = xasprintf("%s: exit status %d", e->command, code);
+        leave_text(c, text, why);
+        free(why);
+    } else if (!text) {
+        leave_text(c, text, st.text);
+    } else {
+        take_text(c, text);
+        unlink(e->path);
+    }
+    free(text);
     forget(c);
     c->stale = true;
 }

@@ -194,10 +194,11 @@ void chat_find_go(struct chat *c, const struct ui_command *command) {
 
 // ---- chats as a whole ----
 
-// The chat that a command is about: one of those found, otherwise the one on the screen.
+// The chat that a command is about: one of those found, or else the one on the screen. NULL: one that is no longer
+// found.
 static struct session_chat *subject(struct chat *c, const struct ui_command *command) {
     const struct found *found = found_at(c, command);
-    return found ? found->chat : c->current;
+    return found ? found->chat : command->number < 0 ? c->current : NULL;
 }
 
 static const char *title_of(const struct session_chat *chat) {
@@ -206,6 +207,7 @@ static const char *title_of(const struct session_chat *chat) {
 
 void chat_pin_chat(struct chat *c, const struct ui_command *command) {
     struct session_chat *chat = subject(c, command);
+    if (!chat) return;
     const bool pin = !chat->conversation.pinned;
     session_pin(c->session, chat, pin);
     chat_say(c, false, pin ? "pinned %s" : "%s is no longer pinned", title_of(chat));
@@ -213,6 +215,7 @@ void chat_pin_chat(struct chat *c, const struct ui_command *command) {
 
 void chat_archive(struct chat *c, const struct ui_command *command) {
     struct session_chat *chat = subject(c, command);
+    if (!chat) return;
     const bool archive = !chat->conversation.archived;
     const char *key = keys_name(COMMAND_FIND_CHAT);
     if (archive && !chat->conversation.count && !chat->conversation.unread_rows) {
@@ -232,7 +235,10 @@ void chat_tag(struct chat *c, const struct ui_command *command) {
     chat_say(c, false, *tags ? "tags: %s" : "no tags%s", tags);
 }
 
-void chat_delete(struct chat *c, const struct ui_command *command) { session_delete(c->session, subject(c, command)); }
+void chat_delete(struct chat *c, const struct ui_command *command) {
+    struct session_chat *chat = subject(c, command);
+    if (chat) session_delete(c->session, chat);
+}
 
 void chat_undelete(struct chat *c, const struct ui_command *command) {
     (void)command;

@@ -24,7 +24,7 @@ static const char *plural(int count) { return count == 1 ? "" : "s"; }
 static bool import_one(struct store *store, const char *path, const struct settings *s, struct status *st) {
     struct saving saving = {.store = store};
     struct import_counts n;
-    bool done = import_file(path, s, save, &saving, &n, st);
+    bool done = import_file(path, false, s, save, &saving, &n, st);
     if (saving.status.code) *st = saving.status;
     if (n.chats || done) {
         printf("%s: imported %d chat%s with %d message%s", path, n.chats, plural(n.chats), n.messages,

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "engine/base/panic.h"
+#include "engine/base/utf8.h"
 
 enum { NAME_BYTES = 60 }; // of a file's name
 
@@ -35,7 +36,8 @@ char *export_file_name(const struct conversation *c, int64_t number, enum export
         if (plain) name[n++] = *at;
         else if (n && name[n - 1] != '-') name[n++] = '-';
     }
-    while (n && (name[n - 1] == '-' || (name[n - 1] & 0x80 && n == NAME_BYTES))) n--; // nor half a letter
+    n -= utf8_incomplete(name, n);
+    while (n && name[n - 1] == '-') n--;
     name[n] = 0;
     if (!n) strcpy(name, "chat");
     return number ? xasprintf("%06lld-%s.%s", (long long)number, name, export_ending(format))

@@ -70,10 +70,10 @@ bool import_text(struct span text, const struct settings *initial, import_visito
     }
 }
 
-bool import_file(const char *path, const struct settings *initial, import_visitor *each, void *context,
+bool import_file(const char *path, bool regular, const struct settings *initial, import_visitor *each, void *context,
                  struct import_counts *counts, struct status *st) {
     struct span text;
-    char *data = file_read(path, IMPORT_LIMIT, &text.size, st);
+    char *data = (regular ? file_read_regular : file_read)(path, IMPORT_LIMIT, &text.size, st);
     *counts = (struct import_counts){0};
     if (!data) return false;
     text.data = data;

@@ -61,7 +61,7 @@ struct session_chat {
     bool reading;             // messages and draft are being read from the store
     bool sends;               // the first message that waits is sent once they are read
     bool wants_title;         // of the model's
-    bool own_settings;        // it has not begun, but has settings that were chosen for it alone
+    bool own_settings;        // though it has not begun, its settings were chosen for it alone, or come from the store
     bool steers;              // what waits is sent although the answer before it was stopped
 
     int n_asked, n_cached; // session_find: tokens of the path, and those of them in the KV cache; n_asked 0: not known

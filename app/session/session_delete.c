@@ -97,6 +97,7 @@ struct session_chat *session_undelete(struct session *s) {
     struct session_chat *chat = session_add(s, talk, talk->pinned ? 0 : session_first_unpinned(s));
     conversation_open(talk, 0, s->p.settings); // it has moved
     chat->state = old->state;
+    chat->own_settings = old->own_settings;
     chat->draft_known = true;
     chat->draft = old->draft;
     chat->draft_dirty = chat->draft.text;

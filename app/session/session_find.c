@@ -175,7 +175,7 @@ static void keep_found(void *context, struct conversation *found) {
 
 static void import_work(void *job) {
     struct importing *i = job;
-    import_file(i->path, &i->initial, keep_found, i, &i->counts, &i->status);
+    import_file(i->path, true, &i->initial, keep_found, i, &i->counts, &i->status);
 }
 
 // The first one in the file comes first.

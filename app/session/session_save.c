@@ -38,7 +38,7 @@ struct listing {
     struct conversation *found; // oldest first
     int count, capacity;
     struct draft draft; // of the chat that has not begun
-    bool opened;
+    bool opened, drafted; // drafted: what is there now
     struct status status, draft_status;
 };
 
@@ -57,7 +57,7 @@ static void list_work(void *job) {
     l->opened = session_store_ready(s, &l->status);
     if (!l->opened) return;
     store_list(s->store, &l->initial, keep_found, l, &l->status);
-    store_read_draft(s->store, 0, &l->draft, &l->draft_status);
+    l->drafted = store_read_draft(s->store, 0, &l->draft, &l->draft_status);
 }
 
 // The store's draft, unless the user has written something meanwhile.
@@ -76,9 +76,9 @@ static void list_done(void *job) {
     int n_pinned = 0;
     for (int i = l->count - 1; i >= 0; i--) {
         const bool pinned = l->found[i].pinned && !l->found[i].archived;
-        session_add(s, &l->found[i], pinned ? n_pinned++ : s->count);
+        session_add(s, &l->found[i], pinned ? n_pinned++ : s->count)->own_settings = true;
     }
-    for (int i = 0; i < s->count; i++) // the chat that session_open made
+    for (int i = 0; i < s->count && l->drafted; i++) // the chat that session_open made
         if (!s->chats[i]->draft_known && !s->chats[i]->conversation.row) take_draft(s->chats[i], &l->draft, 0);
     draft_free(&l->draft);
     if (!l->opened) s->problem = l->status;

@@ -32,6 +32,7 @@
                        "thinking_seconds = ?9, notice = ?10, created = ?11, begun = ?12, ended = ?13, name = ?14, "    \
                        "use = ?15, own_tokens = ?16, drawn = ?20, edit = ?21, sampling = ?22")                         \
     X(SQL_DELETE_MESSAGE, "DELETE FROM message WHERE id = ?1")                                                         \
+    X(SQL_UNCHAIN, "UPDATE message SET parent = NULL WHERE conversation = ?1 AND parent IS NOT NULL")                  \
     X(SQL_DELETE, "DELETE FROM conversation WHERE id = ?1")                                                            \
     X(SQL_READ_DRAFT, "SELECT text, folds, point FROM draft WHERE conversation = ?1")                                  \
     X(SQL_SET_DRAFT, "INSERT OR REPLACE INTO draft (conversation, text, folds, point) SELECT ?1, ?2, ?3, ?4 "          \

@@ -47,7 +47,6 @@ static bool delete_message(struct store *s, const struct message *m, struct stat
 
 // One that was there before goes back to its place, also when it was deleted meanwhile.
 static bool save_message(struct store *s, struct conversation *c, struct message *m, struct status *st) {
-    if (m->pruned) return delete_message(s, m, st);
     sqlite3_stmt *query = store_statement(s, SQL_SET_MESSAGE);
     store_bind_text(query, 1, message_role_name(m->role));
     store_bind_text(query, 2, message_state_name(m->state));
@@ -92,9 +91,13 @@ static bool all_here(const struct conversation *c) {
     return here;
 }
 
+// Pruned ones go last first: with a message go those below it, and SQLite follows no more than 1,000 from one to the
+// next.
 static bool save_messages(struct store *s, struct conversation *c, struct status *st) {
+    for (int i = c->count - 1; i >= 0; i--)
+        if (c->messages[i].dirty && c->messages[i].pruned && !delete_message(s, &c->messages[i], st)) return false;
     for (int i = 0; i < c->count; i++)
-        if (c->messages[i].dirty && !save_message(s, c, &c->messages[i], st)) return false;
+        if (c->messages[i].dirty && !c->messages[i].pruned && !save_message(s, c, &c->messages[i], st)) return false;
     return true;
 }
 
@@ -142,9 +145,17 @@ bool store_save(struct store *s, struct conversation *c, struct status *st) {
     return saved;
 }
 
+static bool perform_for(struct store *s, enum store_statement id, int64_t row, struct status *st) {
+    sqlite3_stmt *query = store_statement(s, id);
+    sqlite3_bind_int64(query, 1, row);
+    return store_perform(s, query, st);
+}
+
 bool store_delete(struct store *s, struct conversation *c, struct status *st) {
     if (!c->row) return true;
-    sqlite3_stmt *query = store_statement(s, SQL_DELETE);
-    sqlite3_bind_int64(query, 1, c->row);
-    return store_perform(s, query, st);
+    if (!store_perform(s, store_statement(s, SQL_BEGIN), st)) return false;
+    const bool deleted = perform_for(s, SQL_UNCHAIN, c->row, st) && perform_for(s, SQL_DELETE, c->row, st) &&
+                         store_perform(s, store_statement(s, SQL_COMMIT), st);
+    if (!deleted) store_perform(s, store_statement(s, SQL_ROLLBACK), NULL);
+    return deleted;
 }

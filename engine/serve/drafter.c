@@ -165,6 +165,7 @@ static bool take_tokens(const struct drafter *w, struct pen *pens, int n, int mo
         if (!pens[i].writes) continue;
         const int32_t token = likeliest(w, logits, &probability);
         logits += w->n_vocab;
+        if (d->match && token >= 0) d->n_guess = d->match = 0; // what was looked up stays where nothing is written
         if (token >= 0) draft_write(d, token, probability);
         if (token >= 0) pens[i].chance *= draft_chance(d, d->n_guess - 1);
         any |= pens[i].writes = token >= 0 && pens[i].chance >= LEAST_CHANCE && d->n_guess < most;
@@ -176,10 +177,7 @@ bool drafter_write(struct drafter *w, const struct drafter_text *texts, int n, i
     struct pen pens[DRAFTER_TEXTS];
     struct backend_result result = {0};
     assert(n <= DRAFTER_TEXTS && most <= DRAFT_MOST);
-    for (int i = 0; i < n; i++) {
-        pens[i] = (struct pen){.text = &texts[i], .chance = 1};
-        texts[i].draft->n_guess = texts[i].draft->match = 0;
-    }
+    for (int i = 0; i < n; i++) pens[i] = (struct pen){.text = &texts[i], .chance = 1};
     if (!read_texts(w, pens, n, &result, st)) return false;
     while (take_tokens(w, pens, n, most, result.logits))
         if (!go_on(w, pens, n, &result, st)) return false;

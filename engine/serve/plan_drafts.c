@@ -4,6 +4,7 @@
 // brings more tokens than the time that it takes from all, and where nobody waits noticeably longer for it: what steps
 // take is measured by their rows, how often guesses are right by each sequence itself. Beside prompt rows there are no
 // drafts. A small model writes where lookup finds nothing that is likely, as long as what it wins is worth its time.
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/base/clock.h"
@@ -14,6 +15,7 @@
 #define WORTH     1.03  // times as many tokens a second, at least
 #define MOST_LOSS 0.985 // of anybody's speed
 #define LIKELY    0.7f  // a guess by lookup: nothing need be written
+#define MOST_LOST 2     // by one attempt of a small model, in steps without drafts
 
 enum {
     MOST_BRANCHES = 1 << 16, // tokens of other branches
@@ -94,7 +96,7 @@ static void write_ahead(struct scheduler *s, int n_decoding) {
     const double start = clock_seconds();
     if (!drafter_write(s->drafter, texts, n, writing->most, &st)) give_up_drafter(s, &st);
     bool wrote = false; // or it has only read so far, which is no reason to give it up
-    for (int i = 0; s->drafter && i < n; i++) wrote |= texts[i].draft->n_guess > 0;
+    for (int i = 0; s->drafter && i < n; i++) wrote |= texts[i].draft->n_guess > 0 && !texts[i].draft->match;
     writing->n_decoding = n_decoding;
     writing->seconds = wrote ? clock_seconds() - start : 0;
 }
@@ -103,7 +105,8 @@ static void write_ahead(struct scheduler *s, int n_decoding) {
 void plan_learn_drafts(struct scheduler *s, double seconds) {
     struct scheduler_writing *w = &s->writing;
     if (w->seconds > 0) {
-        const double won = w->n_accepted * w->plain / w->n_decoding - w->seconds - (seconds - w->plain);
+        const double gained = w->n_accepted * w->plain / w->n_decoding - w->seconds - (seconds - w->plain);
+        const double won = fmax(gained, -MOST_LOST * w->plain); // more was lost to something else, such as Ctrl+Z
         w->won = 0.9 * w->won + 0.1 * won;
         w->most = w->won <= 0 ? FIRST_WRITTEN : w->most < MOST_WRITTEN ? w->most + 1 : MOST_WRITTEN;
         if (w->won > 0) w->pause = 0;

@@ -141,11 +141,11 @@ static void drop(struct scheduler *s, struct sequence *q) {
     memmove(s->sequences + at, s->sequences + at + 1, (size_t)(s->n_sequences - at) * sizeof *s->sequences);
 }
 
-// Ends q. What it computed is cached unless it failed.
+// Ends q. What it computed is cached unless it is not sound; then what was computed after the same pages goes, too.
 static void end_as(struct scheduler *s, struct sequence *q, enum request_state state, enum finish_reason reason,
-                   const char *message) {
-    const bool failed = state == REQUEST_FAILED, publish = !failed && !q->request->forgotten;
-    if (failed) prefix_drop(&s->prefixes, &q->kv);
+                   bool sound, const char *message) {
+    const bool publish = sound && !q->request->forgotten;
+    if (!sound) prefix_drop(&s->prefixes, &q->kv);
     else if (!q->request->forgotten && !q->request->read_ahead) hibernation_rest(s, q);
     admission_leave(s, q, publish);
     plan_leave_drafts(s, q, publish);
@@ -160,7 +160,11 @@ static void end(struct scheduler *s, struct sequence *q, enum finish_reason reas
         [FINISH_NONE] = REQUEST_FINISHED,    [FINISH_END] = REQUEST_FINISHED,  [FINISH_LENGTH] = REQUEST_FINISHED,
         [FINISH_CONTEXT] = REQUEST_FINISHED, [FINISH_TIME] = REQUEST_FINISHED, [FINISH_CANCELLED] = REQUEST_CANCELLED,
         [FINISH_ERROR] = REQUEST_FAILED};
-    end_as(s, q, states[reason], reason, message);
+    end_as(s, q, states[reason], reason, true, message);
+}
+
+static void end_unsound(struct scheduler *s, struct sequence *q, const char *message) {
+    end_as(s, q, REQUEST_FAILED, FINISH_ERROR, false, message);
 }
 
 // What makes a prompt impossible, as a message; true when there is nothing.
@@ -275,7 +279,7 @@ void scheduler_submit(struct scheduler *s, const struct scheduler_request *q) {
         add(s, sequence);
         if (!possible) {
             const enum finish_reason reason = st.code == STATUS_LIMIT ? FINISH_CONTEXT : FINISH_ERROR;
-            end_as(s, sequence, REQUEST_FAILED, reason, st.text);
+            end_as(s, sequence, REQUEST_FAILED, reason, true, st.text);
             continue;
         }
         sequence->tokens = xmalloc((size_t)r->limit * sizeof *sequence->tokens);
@@ -509,12 +513,12 @@ static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct 
     step->decoded += accepted;
     if (ends) end(s, q, FINISH_END, "");
     else if (!end_complete(s, q) && !ok)
-        end(s, q, FINISH_ERROR, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
+        end_unsound(s, q, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
 }
 
 static void fail_batch(struct scheduler *s, const char *message) {
     for (int i = s->n_sequences - 1; i >= 0; i--)
-        if (s->sequences[i]->n_rows) end(s, s->sequences[i], FINISH_ERROR, message);
+        if (s->sequences[i]->n_rows) end_unsound(s, s->sequences[i], message);
 }
 
 // The rows of a step that was given up are to be computed again, and it says nothing about drafts.

@@ -1,3 +1,4 @@
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -493,10 +494,37 @@ static void test_a_long_message_is_called_back(void **state) {
 __attribute__((visibility("default"), used)) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libreadline\n"; }
 
-int main(void) {
-    setenv("LC_ALL", "C.UTF-8", 1);
+// In a process of its own, as readline initialises itself once.
+static int write_in_this_locale(void) {
+    setlocale(LC_ALL, "");
+    composer = composer_open(NULL, NULL);
+    for (int i = 0; i < 2; i++) {
+        type("für 日本");
+        check_taken("für 日本");
+    }
+    paste("one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\neleven\ntwelve\nthirteen\nfourteen\n");
+    type("\177"); // all of it, as it is folded
+    return composer_take(composer) ? 1 : 0;
+}
+
+static void test_other_locales(void **state) {
+    (void)state;
+    static const char *const locales[] = {"LC_ALL=C", "LC_ALL=xx_XX.UTF-8", "-u LC_ALL", "-u LC_ALL LANG=C"};
+    char self[256] = "";
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    for (size_t i = 0; i < sizeof locales / sizeof *locales; i++) {
+        char *command = xasprintf("env -u LC_CTYPE -u LANG %s '%s' here", locales[i], self);
+        if (system(command)) fail_msg("%s", command);
+        free(command);
+    }
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
     setenv("INPUTRC", "/dev/null", 1);
     setenv("TERM", "xterm-256color", 1);
+    if (argc > 1) return write_in_this_locale();
+    setenv("LC_ALL", "C.UTF-8", 1);
     int fd = mkstemp(history_path);
     if (fd >= 0) close(fd);
     worker = worker_open(NULL);
@@ -530,6 +558,7 @@ int main(void) {
         TEST(test_undo_and_yank_stay_out_of_the_other_draft),
         TEST(test_a_draft_may_say_anything),
         TEST(test_a_long_message_is_called_back),
+        TEST(test_other_locales),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     composer_close(composer);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "engine/base/reader.h"
 #include "tests/unit/chat_fixture.h"
 
 // ---- the editor ----
@@ -41,7 +42,14 @@ static void test_an_editor_that_fails_changes_nothing(void **state) {
     type("one");
     edit_with("sh -c 'echo two > \"$0\"; exit 3'");
     assert_string_equal(screen.composer, "one");
-    assert_non_null(strstr(screen.status, "exit status 3; the message stays as it was"));
+    const char *saved = strstr(screen.status, "exit status 3; the message stays as it was, what was saved is in ");
+    assert_non_null(saved);
+    size_t size;
+    char *kept = file_read(strrchr(saved, ' ') + 1, 100, &size, NULL);
+    assert_string_equal(kept, "two\n");
+    free(kept);
+    edit_with("sh -c 'exit 4'");
+    assert_string_equal(strstr(screen.status, "; the message"), "; the message stays as it was");
     edit_with("/nowhere/editor");
     assert_string_equal(screen.composer, "one");
     assert_string_equal(screen.status, "/nowhere/editor: not found (set EDITOR to your editor)");

@@ -194,6 +194,10 @@ static void test_files_are_named_after_titles(void **state) {
     name = export_file_name(&c, 0, EXPORT_JSON);
     assert_string_equal(name, "chat.json");
     free(name);
+    conversation_rename(&c, "漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢");
+    name = export_file_name(&c, 12, EXPORT_HTML);
+    assert_string_equal(name, "000012-漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢漢.html");
+    free(name);
     assert_int_equal(export_format_of("/a.b/c.HTML"), EXPORT_HTML);
     assert_int_equal(export_format_of("/a.md/c"), EXPORT_FORMAT_COUNT);
     conversation_close(&c);

@@ -47,6 +47,23 @@ static void test_settings_belong_to_a_chat(void **state) {
     assert_string_equal(engine.prompt, "user: three|");
 }
 
+// One that has a name but no messages keeps what was chosen for it.
+static void test_a_chat_that_has_not_begun_keeps_its_settings(void **state) {
+    (void)state;
+    session_rename(chat(0), "Translator");
+    set(&chat(0)->conversation.settings, SETTING_system, "Translate.");
+    session_settings_changed(chat(0));
+    close_session();
+    open_session();
+    settle();
+    const int named = *chat(0)->conversation.title ? 0 : 1;
+    session_read(session, chat(named));
+    settle();
+    session_begin_with_defaults(session);
+    send(named, "one");
+    assert_string_equal(engine.prompt, "system: Translate.|user: one|");
+}
+
 // Times are those of the wall, which a frozen clock shows too.
 static void test_messages_have_times(void **state) {
     (void)state;
@@ -380,6 +397,7 @@ static void test_a_stalled_disk_holds_up_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         SESSION_TEST(test_settings_belong_to_a_chat),
+        SESSION_TEST(test_a_chat_that_has_not_begun_keeps_its_settings),
         SESSION_TEST(test_messages_have_times),
         SESSION_TEST(test_everything_is_there_after_reopening),
         SESSION_TEST(test_an_edited_message_is_another_version),

@@ -234,6 +234,29 @@ static void test_deleting_takes_the_messages_along(void **state) {
     store_close(s);
 }
 
+// Longer than SQLite follows from a message to the next.
+static void test_a_long_branch_is_pruned_and_deleted(void **state) {
+    struct store *s = open_store(*state);
+    struct status st = {0};
+    struct conversation a = begin("a"), b = begin("b");
+    for (int i = 0; i < 1200; i++) {
+        conversation_add(&a, a.count - 1, MESSAGE_USER, "x", 1);
+        conversation_add(&b, b.count - 1, MESSAGE_USER, "x", 1);
+    }
+    save(s, &a);
+    save(s, &b);
+    if (!store_delete(s, &a, &st)) fail_msg("%s", st.text);
+    conversation_prune(&b, 0);
+    save(s, &b);
+    struct found f = read_all(s);
+    assert_int_equal(f.count, 1);
+    assert_int_equal(f.conversations[0].count, 0);
+    forget_all(&f);
+    conversation_close(&a);
+    conversation_close(&b);
+    store_close(s);
+}
+
 static void test_two_confabs_lose_nothing(void **state) {
     struct store *one = open_store(*state), *two = open_store(*state);
     struct conversation a = begin("from one");
@@ -594,6 +617,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_reading_that_failed_midway_is_made_again, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_growing_answer_is_one_message, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_deleting_takes_the_messages_along, place_make, place_remove),
+        cmocka_unit_test_setup_teardown(test_a_long_branch_is_pruned_and_deleted, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_two_confabs_lose_nothing, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_a_conversation_deleted_elsewhere_is_written_again, place_make,
                                         place_remove),
