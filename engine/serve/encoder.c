@@ -14,9 +14,26 @@ void encoding_free(struct encoding *e) {
     e->tokens = (struct token_list){0};
 }
 
+static void append(struct encoding **line, struct encoding *last) {
+    while (*line) line = &(*line)->next;
+    *line = last;
+}
+
+// Puts what has come into two lines, persons' and programs', and waits where both are empty. False: the end has come.
+static bool line_up(struct encoder *e, struct encoding *lines[2]) {
+    for (struct encoding *next; queue_wait(&e->queue, &next, lines[0] || lines[1] ? 0 : -1);) {
+        if (!next) return false;
+        append(&lines[next->background], next);
+    }
+    return true;
+}
+
 static void *encoder_main(void *argument) {
     struct encoder *e = argument;
-    for (struct encoding *next; queue_wait(&e->queue, &next, -1) && next;) {
+    struct encoding *lines[2] = {NULL, NULL};
+    for (bool open = true; (open = open && line_up(e, lines)) || lines[0] || lines[1];) {
+        struct encoding **line = &lines[!lines[0]], *next = *line;
+        *line = next->next;
         encoding_run(next, e->file);
         e->done(e->context, next);
         atomic_fetch_sub(&e->n_waiting, 1);

@@ -1,5 +1,6 @@
-// Encoder: the thread on which prompts become tokens, in the order in which they come. Templates are rendered and texts
-// tokenized here alone, so that a long one delays neither the tokens of others nor whoever submits it.
+// Encoder: the thread on which prompts become tokens, in the order in which they come, but persons' before programs'.
+// Templates are rendered and texts tokenized here alone, so that a long one delays neither the tokens of others nor
+// whoever submits it.
 #ifndef CONFAB_SERVE_ENCODER_H
 #define CONFAB_SERVE_ENCODER_H
 
@@ -14,6 +15,8 @@ struct encoding { // of a prompt; part of whatever it belongs to
     struct token_list tokens; // with the outcome, once it is done
     struct prompt_outcome outcome;
     atomic_bool unwanted; // it is done without tokens
+    bool background;      // a program's
+    struct encoding *next;
 };
 
 struct encoder {

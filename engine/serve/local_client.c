@@ -17,7 +17,7 @@ static uint64_t conversation_key(const struct local_client *c, uint64_t conversa
 
 static struct local_request *request_copy(const struct request_params *p) {
     struct local_request *r = xcalloc(1, sizeof *r);
-    *r = (struct local_request){.encoding.source = prompt_source_copy(p),
+    *r = (struct local_request){.encoding = {.source = prompt_source_copy(p), .background = p->background},
                                 .ignore_end = p->ignore_end,
                                 .n_stops = p->n_stops,
                                 .grammar = grammar_share(p->grammar)};

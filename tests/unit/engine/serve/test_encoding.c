@@ -218,6 +218,24 @@ static void test_the_order_of_submission_stays(void **state) {
     end_of(third, NULL);
 }
 
+static void test_a_persons_prompt_comes_before_programs(void **state) {
+    (void)state;
+    struct request_params p = params(1, "Once upon", 5);
+    p.background = true;
+    uint64_t first = ask_gated(1, 5), program = engine_submit(client, &p), person = ask(2, "Once upon", 5);
+    wait_for_queue(3);
+    sem_post(&gate);
+    uint64_t order[3];
+    for (int n = 0; n < 3;) {
+        struct engine_event e = next_event();
+        if (e.kind == EVENT_STATE && e.state == REQUEST_PENDING) order[n++] = e.request;
+    }
+    assert_int_equal(order[0], first);
+    assert_int_equal(order[1], person);
+    assert_int_equal(order[2], program);
+    end_of(program, NULL);
+}
+
 static void test_sampling_can_be_changed_meanwhile(void **state) {
     (void)state;
     char greedy[4096], changed[4096];
@@ -324,6 +342,7 @@ int main(void) {
         ENCODING_TEST(test_once_cancelled_it_ends_no_step),
         ENCODING_TEST(test_all_answers_of_one_are_cancelled),
         ENCODING_TEST(test_the_order_of_submission_stays),
+        ENCODING_TEST(test_a_persons_prompt_comes_before_programs),
         ENCODING_TEST(test_sampling_can_be_changed_meanwhile),
         ENCODING_TEST(test_what_is_forgotten_meanwhile_is_not_kept),
         ENCODING_TEST(test_logits_wait_for_nobody),

@@ -305,6 +305,19 @@ static void test_it_may_know_fewer_tokens(void **state) {
     close_drafts(b);
 }
 
+static void test_where_it_cannot_write_what_is_looked_up_stays(void **state) {
+    (void)state;
+    struct bench *b = open_small((struct bench_options){.n_pages = 64, .draft_vocab = VOCAB - 3}, RUN / 50, 0);
+    toy.habit = 1 << 20;
+    struct scheduler_request q = bench_ask(1, 40, 0, 800);
+    q.ids[30] = VOCAB - 1; // which it does not know
+    scheduler_submit(b->scheduler, &q);
+    bench_run(b);
+    assert_int_equal(b->metrics.decode_tokens, 800);
+    assert_true(b->metrics.accepted_tokens > 600);
+    close_drafts(b);
+}
+
 static void test_without_it_answers_go_on(void **state) {
     (void)state;
     struct bench *b = open_small((struct bench_options){.n_pages = 64}, RUN / 50, 0);
@@ -332,6 +345,7 @@ int main(void) {
         cmocka_unit_test(test_it_is_left_alone_where_it_is_not_worth_it),
         cmocka_unit_test(test_it_writes_for_several_and_slips),
         cmocka_unit_test(test_it_may_know_fewer_tokens),
+        cmocka_unit_test(test_where_it_cannot_write_what_is_looked_up_stays),
         cmocka_unit_test(test_without_it_answers_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
