@@ -144,6 +144,7 @@ static void take_list(struct server *s) {
     if (!models_lookup_done(s->lookup)) return;
     models_lookup_close(s->lookup);
     s->lookup = NULL;
+    s->looked = clock_ns(); // however long it took
 }
 
 struct server_model *server_model_known(const struct server *s, const char *name) {
@@ -177,10 +178,10 @@ void server_model_refuse(const char *name, struct refusal *r) {
     r->code = "model_not_found";
 }
 
-// Of a name that nobody has asked for before.
+// Of a name that nobody has asked for before. One with a problem may have been on its way when the list was taken.
 static enum model_answer find_new(struct server *s, const char *name, struct server_model **out, struct refusal *r) {
     const struct model_entry *e = server_model_entry(s, name);
-    if (!e && !server_model_listed(s)) return MODEL_LATER;
+    if ((!e || e->problem) && !server_model_listed(s)) return MODEL_LATER;
     if (!e) server_model_refuse(name, r);
     else if (e->problem) refuse(r, 400, "model", "%s: %s", e->name, e->problem);
     if (!e || e->problem) return MODEL_REFUSED;

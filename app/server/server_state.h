@@ -75,7 +75,7 @@ struct server {
     int models_fd;                // eventfd of search and loader
     struct models_lookup *lookup; // NULL: not searching
     struct model_list list;
-    uint64_t looked; // clock_ns when the models were last looked for; 0: never
+    uint64_t looked; // clock_ns when the latest search for the models began, or ended; 0: never
     struct waiting *waiting;
     int n_waiting;        // of them, whose clients are there
     struct wanted wanted; // by the latest that was told to wait

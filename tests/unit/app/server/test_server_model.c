@@ -415,6 +415,67 @@ static void test_a_larger_context_is_loaded_for_who_wants_it(void **state) {
     assert_int_equal(n_opened, 2); // it is not tried for ever
 }
 
+// ---- files that change ----
+
+static atomic_bool half_copied;
+
+static struct model_file *open_what_is_whole(const char *path, bool text, struct status *st) {
+    if (!atomic_load(&half_copied)) return fixture_open_header(path, text, st);
+    return status_fail(st, STATUS_FORMAT, "it ends early"), NULL;
+}
+
+static const struct model_opener copied_models = {.open = fixture_open,
+                                                  .open_header = open_what_is_whole,
+                                                  .memory = fixture_memory,
+                                                  .open_engine = fixture_open_engine};
+
+static void test_a_model_that_was_being_copied_is_looked_at_again(void **state) {
+    (void)state;
+    const uint64_t begin = clock_ns();
+    clock_freeze(begin);
+    server->params.opener = &copied_models;
+    half_copied = true;
+    int fd = ask(ASK("other"));
+    assert_int_equal(status_of(hear(fd, NULL)), 400);
+    assert_says(heard, "it ends early");
+    close(fd);
+    half_copied = false;
+    at(begin, 61);
+    asked_and_answered("other", ASK("other"));
+    clock_freeze(0);
+}
+
+static sem_t entered; // a search, which then waits until it is released
+static atomic_int n_searches;
+
+static struct model_file *open_after_a_while(const char *path, bool text, struct status *st) {
+    if (path && strstr(path, "third")) {
+        n_searches++;
+        sem_post(&entered), sem_wait(&released);
+    }
+    return fixture_open_header(path, text, st);
+}
+
+static const struct model_opener slow_headers = {.open = fixture_open,
+                                                 .open_header = open_after_a_while,
+                                                 .memory = fixture_memory,
+                                                 .open_engine = fixture_open_engine};
+
+static void test_a_search_that_takes_a_minute_ends(void **state) {
+    (void)state;
+    server->params.opener = &slow_headers;
+    n_searches = 0;
+    sem_init(&entered, 0, 0), sem_init(&released, 0, 0);
+    int fd = ask(ASK("nosuch"));
+    sem_wait(&entered);
+    clock_freeze(clock_ns() + 61 * NANOSECONDS);
+    sem_post(&released), sem_post(&released);
+    assert_int_equal(status_of(hear(fd, NULL)), 404);
+    assert_int_equal(n_searches, 1);
+    clock_freeze(0);
+    close(fd);
+}
+
 // ---- a lent one ----
 
 static struct model_file *lent_file;
@@ -561,6 +622,8 @@ int main(void) {
         WITH_SERVER(test_requests_say_how_long_a_model_stays),
         WITH_SERVER(test_a_model_is_unloaded_on_request),
         WITH_SERVER(test_a_larger_context_is_loaded_for_who_wants_it),
+        WITH_SERVER(test_a_model_that_was_being_copied_is_looked_at_again),
+        WITH_SERVER(test_a_search_that_takes_a_minute_ends),
         WITH_SERVER(test_a_lent_model_answers_and_is_never_unloaded),
         WITH_SERVER(test_a_model_is_withdrawn_in_mid_answer),
         WITH_SERVER(test_the_loaded_model_makes_way_for_a_lent_one_of_its_name),
