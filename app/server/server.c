@@ -204,6 +204,7 @@ bool server_load(struct server *s, const char *name, struct status *st) {
         struct pollfd fds[] = {{.fd = s->models_fd, .events = POLLIN}, {.fd = worker_fd(s->worker), .events = POLLIN}};
         poll(fds, 2, -1);
         worker_collect(s->worker);
+        server_model_hear(s);
         server_pool_turn(s);
     }
     if (m->client) return true;

@@ -287,9 +287,6 @@ static bool bring(struct server *s) {
 }
 
 void server_pool_turn(struct server *s) {
-    uint64_t times;
-    const ssize_t ignored = read(s->models_fd, &times, sizeof times);
-    (void)ignored;
     unload_expired(s);
     while (bring(s)) {
     }

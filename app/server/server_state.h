@@ -93,6 +93,7 @@ struct server {
 
 bool server_model_open(struct server *s, struct status *st);
 void server_model_close(struct server *s);
+void server_model_hear(struct server *s); // of search and loader that there is something to look at
 void server_model_turn(struct server *s);
 uint64_t server_model_due(const struct server *s); // clock_ns; 0: never
 
