@@ -82,9 +82,7 @@ static bool let_go(struct server *s, const struct model_entry *e, struct refusal
     if (strcmp(e->source, MODEL_SOURCE_OWN) || !e->path)
         return refuse(r, 403, "model", "'%.100s' is not in confab's own folder of models (%s)", e->name, e->source);
     for (struct server_model *m; (m = known_by_path(s, e->path));) {
-        const bool kept = m == s->named || m == s->lent;
-        if (kept || m->n_uses || m->leaving || m == s->coming.model || server_model_is_awaited(s, m))
-            return refuse(r, 403, "model", "'%.100s' is in use", e->name);
+        if (server_model_is_used(s, m)) return refuse(r, 403, "model", "'%.100s' is in use", e->name);
         if (m->client) server_pool_unload(s, m);
         server_model_remove(s, m);
     }

@@ -151,10 +151,12 @@ void ollama_show(struct server *s, struct exchange *x) {
     const bool read = object && fields_read(object, ollama_name_fields, false, &a, &r);
     const bool named = read && (a.model || refuse(&r, 400, "model", "is missing"));
     const struct server_model *m = named ? server_model_known(s, a.model) : NULL;
-    const struct model_entry *e = named ? server_model_entry(s, a.model) : NULL;
-    if (m) begin(s, x, m->path);
+    const bool here = m && server_model_is_here(s, m);
+    const bool listed = named && !here && server_model_listed(s);
+    const struct model_entry *e = listed ? server_model_entry(s, a.model) : NULL;
+    if (here) begin(s, x, m->path);
     else if (e) begin(s, x, e->path);
-    else if (named && !server_model_listed(s)) server_model_wait(s, x, ollama_show);
+    else if (named && !listed) server_model_wait(s, x, ollama_show);
     else {
         if (named) server_model_refuse(a.model, &r);
         reply_refusal(x, &ollama_chat, &r);

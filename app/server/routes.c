@@ -244,7 +244,7 @@ static void props(struct server *s, struct exchange *x) {
                          "model_alias", model->name, "chat_template_name", model->info->chat_template));
 }
 
-// Models of the list that can run, and others that are known.
+// Models of the list that can run, and others that are here.
 static void openai_list(struct server *s, struct exchange *x) {
     if (!server_model_listed(s)) {
         server_model_wait(s, x, openai_list);
@@ -253,7 +253,8 @@ static void openai_list(struct server *s, struct exchange *x) {
     const struct model_list *list = &s->list;
     json_t *data = json_array();
     for (const struct server_model *m = s->models; m; m = m->next)
-        if (!server_model_entry(s, m->name)) json_array_append_new(data, openai_model(m->name, m->loaded));
+        if (server_model_is_here(s, m) && !server_model_entry(s, m->name))
+            json_array_append_new(data, openai_model(m->name, m->loaded));
     for (int i = 0; i < list->count; i++)
         if (!list->entries[i].problem)
             json_array_append_new(data, openai_model(list->entries[i].name, list->entries[i].last_used));
@@ -264,7 +265,7 @@ static void openai_retrieve(struct server *s, struct exchange *x) {
     const char *name = x->path + strlen("/v1/models/");
     const struct server_model *m = server_model_known(s, name);
     struct refusal r;
-    if (m) {
+    if (m && server_model_is_here(s, m)) {
         reply_json(x, 200, openai_model(m->name, m->loaded));
     } else if (!server_model_listed(s)) {
         server_model_wait(s, x, openai_retrieve);

@@ -69,6 +69,15 @@ static bool is_over(const struct waiting *w) { // its wait
     return w->wanted.model->failure.code || is_ready(w->server, &w->wanted);
 }
 
+static void forget_failures(struct server *s) {
+    for (struct server_model *m = s->models, *next; m; m = next) {
+        const bool forgotten = m->gone && !server_model_is_used(s, m);
+        next = m->next;
+        m->failure = (struct status){0}, m->gone = false;
+        if (forgotten) server_model_remove(s, m);
+    }
+}
+
 // Those whose wait is over are handled again, in their turn.
 static void retry(struct server *s) {
     struct waiting *all = s->waiting;
@@ -83,7 +92,7 @@ static void retry(struct server *s) {
         if (x) x->owner = NULL, s->n_waiting--, w->handle(s, x);
         free(w);
     }
-    for (struct server_model *m = s->models; m; m = m->next) m->failure = (struct status){0};
+    forget_failures(s);
 }
 
 // What is loaded next; NULL: nobody waits for what is not.
@@ -104,6 +113,13 @@ bool server_model_is_awaited(const struct server *s, const struct server_model *
     while (w && !(w->exchange && w->wanted.model == m)) w = w->next;
     return w;
 }
+
+bool server_model_is_used(const struct server *s, const struct server_model *m) {
+    return m == s->named || m == s->lent || m->n_uses || m->leaving || m == s->coming.model ||
+           server_model_is_awaited(s, m);
+}
+
+bool server_model_is_here(const struct server *s, const struct server_model *m) { return m->client || m == s->named; }
 
 // ---- names ----
 
@@ -163,6 +179,11 @@ struct server_model *server_model_add(struct server *s, const char *name, const 
     return s->models = m;
 }
 
+void server_model_set_path(struct server_model *m, const char *path) {
+    free(m->path);
+    m->path = path ? xstrdup(path) : NULL;
+}
+
 void server_model_remove(struct server *s, struct server_model *m) {
     struct server_model **at = &s->models;
     while (*at != m) at = &(*at)->next;
@@ -201,7 +222,8 @@ enum model_answer server_model_find(struct server *s, const struct ask *a, struc
     s->wanted = (struct wanted){m, a->context};
     if (is_ready(s, &s->wanted)) return MODEL_READY;
     if (!m->failure.code) return MODEL_LATER;
-    refuse(r, 503, "model", "%s", model_problem(m->path, m->failure.text));
+    if (m->gone) server_model_refuse(m->name, r);
+    else refuse(r, 503, "model", "%s", model_problem(m->path, m->failure.text));
     return MODEL_REFUSED;
 }
 
@@ -265,7 +287,8 @@ bool server_model_lend(struct server *s, struct engine *engine, const char *name
     struct engine_client *client = engine_client_open(engine, st);
     if (!client) return false;
     struct server_model *m = server_model_known(s, name);
-    if (!m) m = server_model_add(s, name, path);
+    if (m) server_model_set_path(m, path);
+    else m = server_model_add(s, name, path);
     if (m->client) end_uses(s, m), server_pool_unload(s, m);
     m->client = client, m->info = info, m->file = file;
     m->memory = memory ? *memory : (struct model_memory){0};

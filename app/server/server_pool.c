@@ -5,6 +5,8 @@
 //          └── again ◄── another one is unloaded: the least recently used idle one, or else a busy one, which is given
 //                        nothing more to do and ends what it has
 //
+// Where its file is gone it is measured again when a search of the machine has found another of its name.
+//
 // One at a time is coming; server_model.c says which. Models that are loaded may not have touched all the memory that
 // was promised to them, and the machine would call it free: so it is reckoned from what they were measured with.
 #include <unistd.h>
@@ -145,6 +147,7 @@ struct measuring { // a job of the worker's, which looks at a file that may lie 
     struct status draft_refused; // which is no reason not to load it
     uint64_t room;
     int context; // that is wanted
+    bool gone;   // the file is
     struct model_memory least, memory;
     struct status status;
 };
@@ -160,6 +163,7 @@ static void measuring_work(void *job) {
     struct measuring *j = job;
     const struct model_opener *o = j->opener;
     struct model_file *file = j->path ? o->open_header(j->path, false, &j->status) : o->open(NULL, &j->status);
+    j->gone = !file && j->path && access(j->path, F_OK);
     if (!file) return;
     struct engine_params least = j->engine;
     if (!least.kv_tokens) least.kv_tokens = least_tokens(j, model_file_info(file));
@@ -168,13 +172,32 @@ static void measuring_work(void *job) {
     model_file_close(file);
 }
 
+// Its file may have another place now. As the server starts it has just been found, and nobody takes a list.
+static void search(struct server *s, const struct status *st) {
+    s->coming.lost = *st;
+    server_model_look_again(s);
+}
+
+static void find_file(struct server *s) {
+    struct server_model *m = s->coming.model;
+    const struct status lost = s->coming.lost;
+    const struct model_entry *e = server_model_entry(s, m->name);
+    const bool moved = e && e->path && (!m->path || strcmp(e->path, m->path));
+    s->coming.lost = (struct status){0};
+    s->coming.measured = !moved;
+    m->gone = !e && m != s->named;
+    if (moved) server_model_set_path(m, e->path);
+    else fail(s, &lost);
+}
+
 static void measuring_done(void *job) {
     struct measuring *j = job;
     struct coming *c = &j->server->coming;
     c->measuring = false;
     c->measured = true;
     c->least = j->least, c->memory = j->memory;
-    if (j->status.code) fail(j->server, &j->status);
+    if (j->gone && (c->model != j->server->named || c->model->loaded)) search(j->server, &j->status);
+    else if (j->status.code) fail(j->server, &j->status);
     free(j->path), free(j);
 }
 
@@ -276,10 +299,12 @@ static bool bring(struct server *s) {
     struct coming *c = &s->coming;
     struct server_model *m = s->models;
     if (!c->model || c->measuring || s->n_closing || (c->loader && !model_loader_done(c->loader))) return false;
+    if (c->lost.code && s->lookup) return false;
     while (m && !m->leaving) m = m->next;
     if (c->loader) take(s);
     else if (c->model == s->lent) forget_coming(s);
     else if (m) return let_leave(s, m);
+    else if (c->lost.code) find_file(s);
     else if (!c->measured) measure(s);
     else if (fits(s)) start(s);
     else make_room(s);

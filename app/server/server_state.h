@@ -38,6 +38,7 @@ struct server_model {
     bool leaving;          // no more uses begin: it is unloaded when they have ended
     int context;           // tokens of a conversation for which room was wanted when it was loaded; 0: not said
     struct status failure; // why it could not be loaded, until those who waited for it know
+    bool gone;             // since its file is, and no list has it: it is forgotten when they know
     struct server_model *next;
 };
 #define KEEP_FOREVER UINT64_MAX
@@ -53,6 +54,7 @@ struct coming {                 // a model that is to be loaded
     bool measuring, measured;
     struct model_memory least, memory; // that it takes: with one conversation; with as many as there is room for
     struct model_loader *loader;       // NULL: not loading yet
+    struct status lost;                // why its file cannot be opened, which is gone: the machine is searched for it
 };
 
 struct server {
@@ -114,6 +116,9 @@ void server_model_refuse(const char *name, struct refusal *r);                  
 struct server_model *server_model_add(struct server *s, const char *name, const char *path);
 void server_model_remove(struct server *s, struct server_model *m);                // one that nobody uses or waits for
 struct server_model *server_model_known(const struct server *s, const char *name); // NULL: nobody has asked for it
+bool server_model_is_used(const struct server *s, const struct server_model *m); // or waited for, or meant without name
+bool server_model_is_here(const struct server *s, const struct server_model *m); // even if no list has it
+void server_model_set_path(struct server_model *m, const char *path);            // copied
 struct server_model *server_model_present(const struct server *s); // where a request names none; NULL: there is none
 
 void server_model_begin(struct server *s, struct server_model *m); // it has just been loaded, or lent

@@ -445,6 +445,82 @@ static void test_a_model_that_was_being_copied_is_looked_at_again(void **state) 
     clock_freeze(0);
 }
 
+static struct model_file *open_what_is_there(const char *path, bool text, struct status *st) {
+    if (!path || !access(path, F_OK)) return fixture_open_header(path, text, st);
+    return status_fail(st, STATUS_IO, "it is not there"), NULL;
+}
+
+static const struct model_opener models_there = {.open = fixture_open,
+                                                 .open_header = open_what_is_there,
+                                                 .memory = fixture_memory,
+                                                 .open_engine = fixture_open_engine};
+
+static void move(const char *from, const char *to) { // in the folder of models
+    char *old = xasprintf("%s/confab/models/%s", folder, from), *new = xasprintf("%s/confab/models/%s", folder, to);
+    struct status st = {0};
+    assert_true(path_make_parents(new, &st));
+    assert_int_equal(rename(old, new), 0);
+    free(old), free(new);
+}
+
+static void unload(const char *name) {
+    char *body = xasprintf("{\"model\":\"%s\",\"keep_alive\":0}", name);
+    int fd = post("/api/generate", body);
+    assert_says(hear(fd, NULL), "\"done_reason\":\"unload\"");
+    close(fd);
+    free(body);
+    turn(5);
+    assert_string_equal(loaded(), "guide ");
+}
+
+static void test_a_model_whose_file_moved_is_found(void **state) {
+    (void)state;
+    server->params.opener = &models_there;
+    asked_and_answered("other", ASK("other"));
+    unload("other");
+    move("other.gguf", "elsewhere/other.gguf");
+    asked_and_answered("other", ASK("other"));
+    unload("other");
+    move("elsewhere/other.gguf", "other.gguf");
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+static void test_a_model_whose_file_is_gone_is_offered_no_longer(void **state) {
+    (void)state;
+    server->params.opener = &models_there;
+    asked_and_answered("other", ASK("other"));
+    unload("other");
+    move("other.gguf", "other.away");
+    int one = ask(ASK("other")), two = ask(ASK("other"));
+    assert_int_equal(status_of(hear(one, NULL)), 404);
+    assert_says(heard, "no model 'other'");
+    assert_int_equal(status_of(hear(two, NULL)), 404);
+    int show = post("/api/show", "{\"model\":\"other\"}");
+    assert_int_equal(status_of(hear(show, NULL)), 404);
+    close(one), close(two), close(show);
+    move("other.away", "other.gguf");
+}
+
+static void test_a_list_has_no_model_that_was_removed(void **state) {
+    (void)state;
+    const uint64_t begin = clock_ns();
+    clock_freeze(begin);
+    server->params.opener = &models_there;
+    asked_and_answered("other", ASK("other"));
+    move("other.gguf", "other.away");
+    at(begin, 61);
+    assert_says(exchange(GET("/v1/models")), "\"id\":\"other\""); // it answers still
+    unload("other");
+    assert_null(strstr(exchange(GET("/v1/models")), "\"id\":\"other\""));
+    assert_int_equal(status_of(exchange(GET("/v1/models/other"))), 404);
+    int show = post("/api/show", "{\"model\":\"other\"}");
+    assert_int_equal(status_of(hear(show, NULL)), 404);
+    close(show);
+    move("other.away", "other.gguf");
+    clock_freeze(0);
+}
+
 static sem_t entered; // a search, which then waits until it is released
 static atomic_int n_searches;
 
@@ -480,18 +556,30 @@ static void test_a_search_that_takes_a_minute_ends(void **state) {
 
 static struct model_file *lent_file;
 
-static void lend(const char *name) {
+static void lend_file(const char *name, const char *path) {
     struct status st = {0};
     lent_file = fixture_open(name, &st);
     assert_non_null(lent_file);
     const struct model_memory memory = {.total = tenths(6)};
     assert_true(
-        server_model_lend(server, &engine.engine, name, NULL, model_file_info(lent_file), lent_file, &memory, &st));
+        server_model_lend(server, &engine.engine, name, path, model_file_info(lent_file), lent_file, &memory, &st));
 }
+
+static void lend(const char *name) { lend_file(name, NULL); }
 
 static void take_back(void) {
     server_model_withdraw(server);
     model_file_close(lent_file);
+}
+
+static void test_a_lent_model_has_its_latest_path(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/before", "/now"};
+    for (int i = 0; i < 2; i++) {
+        lend_file("lent", paths[i]);
+        assert_string_equal(server->lent->path, paths[i]);
+        take_back();
+    }
 }
 
 static void test_a_lent_model_answers_and_is_never_unloaded(void **state) {
@@ -624,6 +712,10 @@ int main(void) {
         WITH_SERVER(test_a_larger_context_is_loaded_for_who_wants_it),
         WITH_SERVER(test_a_model_that_was_being_copied_is_looked_at_again),
         WITH_SERVER(test_a_search_that_takes_a_minute_ends),
+        WITH_SERVER(test_a_model_whose_file_moved_is_found),
+        WITH_SERVER(test_a_model_whose_file_is_gone_is_offered_no_longer),
+        WITH_SERVER(test_a_list_has_no_model_that_was_removed),
+        WITH_SERVER(test_a_lent_model_has_its_latest_path),
         WITH_SERVER(test_a_lent_model_answers_and_is_never_unloaded),
         WITH_SERVER(test_a_model_is_withdrawn_in_mid_answer),
         WITH_SERVER(test_the_loaded_model_makes_way_for_a_lent_one_of_its_name),
