@@ -209,7 +209,7 @@ static void measure(struct server *s) {
                             .path = path ? xstrdup(path) : NULL,
                             .engine = engine_params(s),
                             .room = room(s),
-                            .context = s->coming.context};
+                            .context = s->coming.modest ? 0 : s->coming.context};
     j->engine.draft_refused = &j->draft_refused;
     s->coming.measuring = true;
     worker_do(s->worker, measuring_work, measuring_done, j);
@@ -242,12 +242,25 @@ static void refuse_for_memory(struct server *s, uint64_t most) {
     fail(s, &st);
 }
 
+// Whoever wants a context that has no room, however much is unloaded, is served with what there is. False: with none.
+static bool gets_along(struct server *s) {
+    struct coming *c = &s->coming;
+    if (c->model->client) {
+        c->model->context = c->context;
+        forget_coming(s);
+        return true;
+    }
+    if (c->modest || c->context <= CONVERSATION_TOKENS) return false;
+    c->modest = true, c->measured = false;
+    return true;
+}
+
 static void make_room(struct server *s) {
     struct server_model *m = s->coming.model->client ? s->coming.model : first_to_leave(s);
     uint64_t most = room(s);
     for (const struct server_model *each = s->models; each; each = each->next) most += each->own.memory.total;
     if (m && s->coming.least.total <= most) m->leaving = true;
-    else refuse_for_memory(s, most);
+    else if (!gets_along(s)) refuse_for_memory(s, most);
 }
 
 // False: its uses have to end.

@@ -52,6 +52,7 @@ struct coming {                 // a model that is to be loaded
     struct server_model *model; // NULL: none is
     int context;                // tokens of a conversation that there has to be room for; 0: as usual
     bool measuring, measured;
+    bool modest;                       // there is no room for such a context: it gets along with less
     struct model_memory least, memory; // that it takes: with one conversation; with as many as there is room for
     struct model_loader *loader;       // NULL: not loading yet
     struct status lost;                // why its file cannot be opened, which is gone: the machine is searched for it

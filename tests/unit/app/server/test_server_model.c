@@ -415,6 +415,48 @@ static void test_a_larger_context_is_loaded_for_who_wants_it(void **state) {
     assert_int_equal(n_opened, 2); // it is not tried for ever
 }
 
+static bool memory_of_each_token(const struct model_file *m, const struct engine_params *p, uint64_t available,
+                                 struct model_memory *out, struct status *st) {
+    (void)m, (void)available, (void)st;
+    const int tokens = p->kv_tokens ? p->kv_tokens : 8192;
+    *out = (struct model_memory){.kv_tokens = tokens, .total = (uint64_t)tokens << 20};
+    return true;
+}
+
+static struct model_file *open_long(const char *path, struct status *st) {
+    static void *bytes;
+    static size_t size;
+    if (!path) return fixture_open(path, st);
+    if (!bytes) bytes = tiny_model_bytes((struct tiny_model_options){.n_context = 1 << 16}, &size);
+    return model_file_open_memory(path, bytes, size, NULL, st);
+}
+
+static struct model_file *open_long_header(const char *path, bool text, struct status *st) {
+    return (void)text, open_long(path, st);
+}
+
+static const struct model_opener long_models = {
+    .open = open_long, .open_header = open_long_header, .memory = memory_of_each_token, .open_engine = open_counted};
+
+static void test_a_context_that_has_no_room_is_done_without(void **state) {
+    (void)state;
+    struct status st = {0};
+    model_file_close(open_long("first", &st)); // before other threads do
+    server->params.opener = &long_models;
+    settings.context = 0;
+    n_opened = 0;
+    chat_keeping(OLLAMA("other", "\"options\":{\"num_ctx\":16384}")); // by 6 GB too large
+    assert_int_equal(n_opened, 1);
+    assert_int_equal(opened_tokens, 8192);
+    chat_keeping(OLLAMA("other", "\"options\":{\"num_ctx\":16384}"));
+    chat_keeping(OLLAMA("other", "\"options\":{\"num_ctx\":32768}")); // it is loaded already
+    assert_int_equal(n_opened, 1);
+    chat_keeping(OLLAMA("other", "\"keep_alive\":0"));
+    turn(5);
+    asked_and_answered("other", ASK("other")); // what was wanted keeps nobody out
+    assert_int_equal(n_opened, 2);
+}
+
 // ---- files that change ----
 
 static atomic_bool half_copied;
@@ -710,6 +752,7 @@ int main(void) {
         WITH_SERVER(test_requests_say_how_long_a_model_stays),
         WITH_SERVER(test_a_model_is_unloaded_on_request),
         WITH_SERVER(test_a_larger_context_is_loaded_for_who_wants_it),
+        WITH_SERVER(test_a_context_that_has_no_room_is_done_without),
         WITH_SERVER(test_a_model_that_was_being_copied_is_looked_at_again),
         WITH_SERVER(test_a_search_that_takes_a_minute_ends),
         WITH_SERVER(test_a_model_whose_file_moved_is_found),
