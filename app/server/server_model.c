@@ -280,6 +280,12 @@ static void end_uses(struct server *s, const struct server_model *m) {
     }
 }
 
+// More was free before its weights were read.
+static void count_before(struct server *s, const struct model_memory *lent) {
+    const uint64_t before = machine_memory_free() + lent->weights;
+    if (before > s->most_free) s->most_free = before;
+}
+
 bool server_model_lend(struct server *s, struct engine *engine, const char *name, const char *path,
                        const struct model_info *info, const struct model_file *file, const struct model_memory *memory,
                        struct status *st) {
@@ -292,6 +298,7 @@ bool server_model_lend(struct server *s, struct engine *engine, const char *name
     if (m->client) end_uses(s, m), server_pool_unload(s, m);
     m->client = client, m->info = info, m->file = file;
     m->memory = memory ? *memory : (struct model_memory){0};
+    count_before(s, &m->memory);
     server_model_begin(s, m);
     s->lent = m;
     return true;

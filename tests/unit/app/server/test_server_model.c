@@ -109,7 +109,9 @@ static void test_figures_have_the_name_of_their_model(void **state) {
 
 // ---- memory ----
 
-uint64_t machine_memory_free(void) { return 10ull << 30; } // as nothing is touched
+static atomic_uint_fast64_t memory_free = 10ull << 30; // as nothing is touched
+
+uint64_t machine_memory_free(void) { return memory_free; }
 
 static uint64_t tenths(unsigned n) { return (uint64_t)n << 30; }
 
@@ -598,16 +600,16 @@ static void test_a_search_that_takes_a_minute_ends(void **state) {
 
 static struct model_file *lent_file;
 
-static void lend_file(const char *name, const char *path) {
+static void lend_file(const char *name, const char *path, uint64_t weights) {
     struct status st = {0};
     lent_file = fixture_open(name, &st);
     assert_non_null(lent_file);
-    const struct model_memory memory = {.total = tenths(6)};
+    const struct model_memory memory = {.weights = weights, .total = tenths(6)};
     assert_true(
         server_model_lend(server, &engine.engine, name, path, model_file_info(lent_file), lent_file, &memory, &st));
 }
 
-static void lend(const char *name) { lend_file(name, NULL); }
+static void lend(const char *name) { lend_file(name, NULL, 0); }
 
 static void take_back(void) {
     server_model_withdraw(server);
@@ -618,7 +620,7 @@ static void test_a_lent_model_has_its_latest_path(void **state) {
     (void)state;
     static const char *const paths[] = {"/before", "/now"};
     for (int i = 0; i < 2; i++) {
-        lend_file("lent", paths[i]);
+        lend_file("lent", paths[i], 0);
         assert_string_equal(server->lent->path, paths[i]);
         take_back();
     }
@@ -645,6 +647,21 @@ static void test_a_lent_model_answers_and_is_never_unloaded(void **state) {
     asked_and_answered("guide", HI);
     asked_and_answered("other", ASK("other"));
     assert_string_equal(loaded(), "other guide ");
+}
+
+static void test_the_weights_of_a_lent_model_are_counted_once(void **state) {
+    (void)state;
+    memory_free = server->most_free = tenths(6); // the other four are its weights
+    model_need = tenths(5);
+    lend_file("lent", NULL, tenths(4));
+    int fd = ask(ASK("other"));
+    assert_int_equal(status_of(hear(fd, NULL)), 503); // it may still take two
+    close(fd);
+    model_need = tenths(3);
+    asked_and_answered("other", ASK("other"));
+    assert_string_equal(loaded(), "other lent guide ");
+    take_back();
+    memory_free = tenths(10);
 }
 
 static void test_a_model_is_withdrawn_in_mid_answer(void **state) {
@@ -760,6 +777,7 @@ int main(void) {
         WITH_SERVER(test_a_list_has_no_model_that_was_removed),
         WITH_SERVER(test_a_lent_model_has_its_latest_path),
         WITH_SERVER(test_a_lent_model_answers_and_is_never_unloaded),
+        WITH_SERVER(test_the_weights_of_a_lent_model_are_counted_once),
         WITH_SERVER(test_a_model_is_withdrawn_in_mid_answer),
         WITH_SERVER(test_the_loaded_model_makes_way_for_a_lent_one_of_its_name),
         WITH_SERVER(test_a_server_begins_without_a_model),
