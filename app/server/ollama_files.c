@@ -71,9 +71,10 @@ static const struct model_entry *find(struct server *s, struct exchange *x, cons
     return NULL;
 }
 
-static struct server_model *known_by_path(const struct server *s, const char *path) {
+// By its file, or its name: a path may be spelt in several ways.
+static struct server_model *known_as(const struct server *s, const struct model_entry *e) {
     struct server_model *m = s->models;
-    while (m && !(m->path && !strcmp(m->path, path))) m = m->next;
+    while (m && strcmp(m->name, e->name) && !(m->path && !strcmp(m->path, e->path))) m = m->next;
     return m;
 }
 
@@ -81,7 +82,7 @@ static struct server_model *known_by_path(const struct server *s, const char *pa
 static bool let_go(struct server *s, const struct model_entry *e, struct refusal *r) {
     if (strcmp(e->source, MODEL_SOURCE_OWN) || !e->path)
         return refuse(r, 403, "model", "'%.100s' is not in confab's own folder of models (%s)", e->name, e->source);
-    for (struct server_model *m; (m = known_by_path(s, e->path));) {
+    for (struct server_model *m; (m = known_as(s, e));) {
         if (server_model_is_used(s, m)) return refuse(r, 403, "model", "'%.100s' is in use", e->name);
         if (m->client) server_pool_unload(s, m);
         server_model_remove(s, m);

@@ -1,4 +1,5 @@
 // Ollama's API over HTTP.
+#include "app/models/models.h"
 #include "tests/unit/server_fixture.h"
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -153,6 +154,22 @@ static void test_models_are_copied_and_deleted(void **state) {
     assert_int_equal(status_of(send_delete("mine")), 404);
 }
 
+static void test_a_model_in_use_is_not_deleted_however_it_was_named(void **state) {
+    (void)state;
+    struct status st = {0};
+    const struct server_params params = server_params();
+    close_server();
+    settings.model = xasprintf("%s/confab/./models/other.gguf", folder);
+    server = server_open(&params, &st);
+    char *name = models_name(settings.model);
+    assert_true(server && server_load(server, name, &st));
+    assert_string_equal(name, "other");
+    assert_int_equal(status_of(send_delete("other")), 403);
+    assert_says(heard, "'other' is in use");
+    assert_true(is_listed("other") && !access(settings.model, F_OK));
+    free(name);
+}
+
 static void test_what_is_not_deleted(void **state) {
     (void)state;
     assert_int_equal(status_of(send_delete("guide")), 403);
@@ -172,6 +189,7 @@ int main(void) {
         WITH_SERVER(test_what_is_told_of_models),
         WITH_SERVER(test_errors_in_its_own_form),
         WITH_SERVER(test_models_are_copied_and_deleted),
+        WITH_SERVER(test_a_model_in_use_is_not_deleted_however_it_was_named),
         WITH_SERVER(test_what_is_not_deleted),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
