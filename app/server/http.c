@@ -34,6 +34,7 @@ struct peer { // a connection
     int fd;
     uint64_t deadline;         // by which it must have moved on; 0: it waits for us
     bool left;                 // the client has, or will not send any more
+    bool served;               // an exchange has ended before
     struct http_state *state;  // of its exchange; NULL: between two
     struct peer *next, **link; // link: what points to it
 };
@@ -185,6 +186,7 @@ static enum MHD_Result begin_request(struct peer *p, const char *path, const cha
     struct http_state *s = xcalloc(1, sizeof *s);
     *s = (struct http_state){.peer = p, .exchange = {.method = method, .path = path, .body = "", .state = s}};
     s->exchange.number = ++p->http->exchanges;
+    if (p->served) set_deadline(p); // what was left of it had passed while the connection was idle
     *state = p->state = s;
     p->http->params.admit(p->http->params.context, &s->exchange);
     if (!s->response) return MHD_YES;
@@ -238,6 +240,7 @@ static void on_completed(void *context, struct MHD_Connection *c, void **state, 
     s->peer->http->body_bytes -= s->body.size - s->complete; // its NUL is none
     if (s->response) MHD_destroy_response(s->response);
     s->peer->state = NULL;
+    s->peer->served = true;
     set_deadline(s->peer);
     bytes_free(&s->body), bytes_free(&s->out);
     free(s);

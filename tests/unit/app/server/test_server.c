@@ -210,6 +210,24 @@ static void test_slow_requests_end(void **state) {
     close(silent), close(slow), close(answered);
 }
 
+static void test_the_next_request_of_a_connection_has_as_much_time(void **state) {
+    (void)state;
+    const uint64_t begin = clock_ns();
+    clock_freeze(begin);
+    int fd = dial();
+    say(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    hear(fd, "ok");
+    turn(3);
+    clock_freeze(begin + (HTTP_SECONDS - 1) * NANOSECONDS);
+    say(fd, "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{");
+    turn(3);
+    clock_freeze(begin + (HTTP_SECONDS + 1) * NANOSECONDS);
+    say(fd, "}");
+    assert_int_equal(status_of(hear(fd, "content")), 400);
+    clock_freeze(0);
+    close(fd);
+}
+
 static void test_who_waits_long_for_a_stream_hears_something(void **state) {
     (void)state;
     static const struct {
@@ -346,6 +364,7 @@ int main(void) {
         WITH_SERVER(test_a_client_that_does_not_read_is_given_up),
         WITH_SERVER(test_a_server_closes_while_it_answers),
         WITH_SERVER(test_slow_requests_end),
+        WITH_SERVER(test_the_next_request_of_a_connection_has_as_much_time),
         WITH_SERVER(test_who_waits_long_for_a_stream_hears_something),
         WITH_SERVER(test_requests_are_limited_in_size),
         WITH_SERVER(test_chunks_are_limited_too),
