@@ -94,12 +94,6 @@ void http_add_header(struct exchange *x, const char *name, const char *value) {
     MHD_add_response_header(x->state->response, name, value);
 }
 
-void http_reply(struct exchange *x, int status, const char *type, const char *body, size_t size) {
-    x->owner = NULL;
-    begin_reply(x->state, status, MHD_create_response_from_buffer(size, (void *)body, MHD_RESPMEM_MUST_COPY), type);
-    wake(x->state);
-}
-
 static ssize_t read_stream(void *context, uint64_t at, char *out, size_t most) {
     struct http_state *s = context;
     (void)at;
@@ -123,6 +117,22 @@ void http_stream(struct exchange *x, const char *type) {
                 MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, x->state, NULL), type);
     http_add_header(x, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
     wake(x->state);
+}
+
+// A long one goes in blocks: the library tells of each that the client goes on reading.
+void http_reply(struct exchange *x, int status, const char *type, const char *body, size_t size) {
+    struct http_state *s = x->state;
+    struct MHD_Response *response;
+    x->owner = NULL;
+    if (size > BLOCK) {
+        bytes_add(&s->out, body, size);
+        s->ended = true;
+        response = MHD_create_response_from_callback(size, BLOCK, read_stream, s, NULL);
+    } else {
+        response = MHD_create_response_from_buffer(size, (void *)body, MHD_RESPMEM_MUST_COPY);
+    }
+    begin_reply(s, status, response, type);
+    wake(s);
 }
 
 // Whoever does not read loses the connection in the next turn.

@@ -123,14 +123,15 @@ static inline void turn(int n) {
     while (n--) server_turn(server, 1);
 }
 
-static inline int dial(void) {
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)server_port(server)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+static inline int dial_port(int port) {
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     return fd;
 }
+
+static inline int dial(void) { return dial_port(server_port(server)); }
 
 // Until the server closes the connection.
 static inline void say(int fd, const char *text) {

@@ -1,4 +1,5 @@
 // The server before hostile, slow and vanishing clients.
+#include <poll.h>
 #include <sys/stat.h>
 
 #include "app/server/http.h"
@@ -7,6 +8,7 @@
 
 #define CHAT   "/v1/chat/completions"
 #define ASK    "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}"
+#define GET    "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 #define STREAM "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"stream\":true}"
 
 // ---- who may ask ----
@@ -228,6 +230,47 @@ static void test_the_next_request_of_a_connection_has_as_much_time(void **state)
     close(fd);
 }
 
+#define LONG_REPLY ((size_t)32 << 20) // more than the system takes for a client that does not read
+
+static void admit(void *context, struct exchange *x) { (void)context, (void)x; }
+
+static void reply_long(void *text, struct exchange *x) { http_reply(x, 200, "text/plain", text, LONG_REPLY); }
+
+static size_t read_part(struct http *h, int fd, size_t most) {
+    size_t size = 0;
+    for (int turns = 0; turns < 1000 && size < most; turns++) {
+        http_turn(h);
+        const ssize_t n = recv(fd, heard, most - size, MSG_DONTWAIT);
+        if (!n) break;
+        if (n > 0) size += (size_t)n;
+        else poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 1);
+    }
+    return size;
+}
+
+static void test_a_long_reply_takes_as_long_as_it_is_read(void **state) {
+    (void)state;
+    const uint64_t begin = clock_ns();
+    char *text = xcalloc(1, LONG_REPLY);
+    struct status st = {0};
+    clock_freeze(begin);
+    struct http *h = http_open(
+        &(struct http_params){.host = "127.0.0.1", .admit = admit, .handle = reply_long, .context = text}, &st);
+    assert_non_null(h);
+    int fd = dial_port(http_port(h));
+    assert_true(send(fd, GET, strlen(GET), 0) == strlen(GET));
+    size_t size = 0;
+    for (uint64_t second = 0; second < 70; second++) {
+        clock_freeze(begin + second * NANOSECONDS);
+        size += read_part(h, fd, LONG_REPLY / 64);
+    }
+    assert_true(size > LONG_REPLY); // its head, too
+    clock_freeze(0);
+    http_close(h);
+    close(fd);
+    free(text);
+}
+
 static void test_who_waits_long_for_a_stream_hears_something(void **state) {
     (void)state;
     static const struct {
@@ -365,6 +408,7 @@ int main(void) {
         WITH_SERVER(test_a_server_closes_while_it_answers),
         WITH_SERVER(test_slow_requests_end),
         WITH_SERVER(test_the_next_request_of_a_connection_has_as_much_time),
+        WITH_SERVER(test_a_long_reply_takes_as_long_as_it_is_read),
         WITH_SERVER(test_who_waits_long_for_a_stream_hears_something),
         WITH_SERVER(test_requests_are_limited_in_size),
         WITH_SERVER(test_chunks_are_limited_too),
