@@ -36,7 +36,7 @@ static void interrupt(int signal) {
 }
 
 static void prompt(const struct plain *p) {
-    if (!session_busy(p->chat) && !p->ended) fputs("> ", stdout);
+    if (!session_busy(p->chat) && !p->n_waiting && !p->ended) fputs("> ", stdout);
     fflush(stdout);
 }
 
@@ -250,7 +250,24 @@ static void take_interrupt(struct plain *p) {
     else p->leaves = true;
 }
 
+// An answer that failed or was stopped holds up what waits: it is sent all the same, or else given back.
+static void go_on(struct plain *p) {
+    if (!p->n_waiting || session_busy(p->chat)) return;
+    if (p->chat->state != REQUEST_CANCELLED && session_send_waiting(p->session, p->chat)) return;
+    while (p->chat->conversation.waiting.count) {
+        char *text = session_take_waiting(p->chat, 0);
+        printf("(not sent: %s)\n", text);
+        free(text);
+    }
+    p->n_waiting = 0;
+    prompt(p);
+}
+
 // ---- the chat ----
+
+static bool is_done(const struct plain *p) {
+    return p->ended && !p->size && !p->n_waiting && !p->chat->reading && !session_busy(p->chat);
+}
 
 bool plain_wanted(const struct settings *s) {
     const char *terminal = getenv("TERM");
@@ -276,7 +293,8 @@ static bool talk(struct loaded_model *m, struct settings *s, struct status *st) 
             loop_turn(loop, -1);
             take_lines(&p);
             if (interrupted) take_interrupt(&p);
-            p.leaves |= p.ended && !p.size && !session_busy(p.chat) && !p.chat->conversation.waiting.count;
+            go_on(&p);
+            p.leaves |= is_done(&p);
         }
         puts("");
     }

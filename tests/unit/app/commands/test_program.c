@@ -91,6 +91,29 @@ static void test_a_chat_in_lines(void **state) {
     free(r.output);
 }
 
+// An answer that failed or was stopped holds up what waits behind it, but not for ever.
+static void test_lines_that_wait_are_asked_or_given_back(void **state) {
+    (void)state;
+    struct result r = shell_format("export XDG_DATA_HOME=%s/fails; { yes word | head -1000 | tr '\\n' ' '; "
+                                   "printf '\\nHow do I quit?\\n'; } | "
+                                   "timeout 60 \"${CONFAB:-./confab}\" --plain --context 256",
+                                   folder);
+    if (r.status || !strstr(r.output, "\n> How do I quit?\n")) fail_msg("exit status %d: %s", r.status, r.output);
+    result_free(&r);
+    char *model = xasprintf("%s/long.gguf", folder);
+    tiny_model_write(model, (struct tiny_model_options){.n_context = 1 << 17, .chat_template = TINY_CHATML});
+    r = shell_format("d=%s/stopped; export XDG_DATA_HOME=$d; mkdir $d; mkfifo $d/typed; "
+                     "timeout --foreground 60 \"${CONFAB:-./confab}\" --plain -m %s < $d/typed > $d/shown & "
+                     "{ yes word | head -20000 | tr '\\n' ' '; printf '\\ntwo\\nthree\\n'; " // seconds to read
+                     "until [ \"$(grep -c 'sent when' $d/shown)\" = 2 ]; do sleep 0.02; done; kill -INT $!; } "
+                     "> $d/typed; wait $!; s=$?; cat $d/shown; exit $s",
+                     folder, model);
+    if (r.status || !strstr(r.output, "\n(not sent: two)\n(not sent: three)\n"))
+        fail_msg("exit status %d: %s", r.status, r.output);
+    result_free(&r);
+    free(model);
+}
+
 static void test_wrong_command_lines(void **state) {
     (void)state;
     assert_fails(shell("confab frobnicate"), 2, "frobnicate");
@@ -590,6 +613,7 @@ static int setup(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_chat_in_lines),
+        cmocka_unit_test(test_lines_that_wait_are_asked_or_given_back),
         cmocka_unit_test(test_wrong_command_lines),
         cmocka_unit_test(test_an_empty_prompt_is_an_error),
         cmocka_unit_test(test_several_answers_follow_each_other),
