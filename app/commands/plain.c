@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "app/base/clean.h"
 #include "app/models/model.h"
 #include "app/session/session.h"
 #include "engine/base/panic.h"
@@ -40,10 +42,22 @@ static void prompt(const struct plain *p) {
     fflush(stdout);
 }
 
+// What models and chats have in it steers no terminal.
+static void __attribute__((format(printf, 1, 2))) say(const char *format, ...) {
+    va_list args;
+    char *text;
+    va_start(args, format);
+    const int size = vasprintf(&text, format, args);
+    va_end(args);
+    if (size < 0) panic("out of memory");
+    clean_write(stdout, text, (size_t)size);
+    free(text);
+}
+
 // ---- what the session tells ----
 
 static void write_more(const char *text, size_t size, size_t *written) {
-    if (size > *written) fwrite(text + *written, 1, size - *written, stdout);
+    if (size > *written) clean_write(stdout, text + *written, size - *written);
     *written = size;
 }
 
@@ -55,7 +69,7 @@ static void write_answer(struct plain *p) {
     if (p->written != last) p->written = last, p->text = p->thinking = 0;
     if (m->thinking_size && !p->thinking) puts("thinking:");
     write_more(m->thinking, m->thinking_size, &p->thinking);
-    if (m->size && !p->text) printf("%s%s: ", m->thinking_size ? "\n" : "", p->model->name);
+    if (m->size && !p->text) say("%s%s: ", m->thinking_size ? "\n" : "", p->model->name);
     write_more(m->text, m->size, &p->text);
     fflush(stdout);
 }
@@ -66,8 +80,8 @@ static void end_answer(struct plain *p) {
     if (p->written < 0) return;
     const struct message *m = &talk->messages[p->written];
     puts("");
-    if (m->notice) printf("(%s)\n", m->notice);
-    if (m->note) printf("(%s)\n", m->note);
+    if (m->notice) say("(%s)\n", m->notice);
+    if (m->note) say("(%s)\n", m->note);
     p->written = -1;
     prompt(p);
 }
@@ -78,7 +92,7 @@ static void tell_asked(struct plain *p) {
     const int last = conversation_last(talk), asked = last < 0 ? -1 : talk->messages[last].parent;
     if (!p->n_waiting || asked < 0) return;
     p->n_waiting--;
-    printf("> %s\n", talk->messages[asked].text);
+    say("> %s\n", talk->messages[asked].text);
 }
 
 static void on_session(void *context, const struct session_event *e) {
@@ -87,7 +101,7 @@ static void on_session(void *context, const struct session_event *e) {
     switch (e->kind) {
     case SESSION_LISTED:
         p->listed = true;
-        if (e->text) printf("(%s)\n", e->text);
+        if (e->text) say("(%s)\n", e->text);
         break;
     case SESSION_ASKED:
         if (here) tell_asked(p);
@@ -99,11 +113,11 @@ static void on_session(void *context, const struct session_event *e) {
         if (here) end_answer(p);
         break;
     case SESSION_READ:
-        if (here && !e->text) printf("%s, %d messages\n", p->chat->conversation.title, p->chat->conversation.count);
+        if (here && !e->text) say("%s, %d messages\n", p->chat->conversation.title, p->chat->conversation.count);
         if (here) prompt(p);
         break;
     default:
-        if (e->text) printf("(%s)\n", e->text);
+        if (e->text) say("(%s)\n", e->text);
     }
 }
 
@@ -114,7 +128,7 @@ static void tell_chats(struct plain *p, const char *argument) {
     for (int i = 0; i < session_listed(p->session); i++) {
         const struct session_chat *chat = session_chat(p->session, i);
         const char *title = chat->conversation.title;
-        printf("%d %s%s\n", i + 1, *title ? title : "New chat", chat == p->chat ? " (here)" : "");
+        say("%d %s%s\n", i + 1, *title ? title : "New chat", chat == p->chat ? " (here)" : "");
     }
 }
 
@@ -133,7 +147,7 @@ static void open_chat(struct plain *p, const char *argument) {
     }
     go_to(p, session_chat(p->session, (int)n - 1));
     if (p->chat->conversation.unread_rows) session_read(p->session, p->chat);
-    else printf("%s, %d messages\n", p->chat->conversation.title, p->chat->conversation.count);
+    else say("%s, %d messages\n", p->chat->conversation.title, p->chat->conversation.count);
 }
 
 static void new_chat(struct plain *p, const char *argument) {
@@ -173,7 +187,7 @@ static const struct plain_command {
 static void help(struct plain *p, const char *argument) {
     (void)p, (void)argument;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        printf("/%s: %s\n", commands[i].name, commands[i].help);
+        say("/%s: %s\n", commands[i].name, commands[i].help);
     puts("/SETTING VALUE: of this chat, such as /temp 0.4\n//: sends a slash");
 }
 
@@ -181,15 +195,15 @@ static void set(struct plain *p, const char *key, const char *value) {
     struct status st = {0};
     const int id = setting_find(key);
     if (id < 0 || !setting_of_conversation(id)) {
-        printf("(unknown command '/%s'; /help lists them)\n", key);
+        say("(unknown command '/%s'; /help lists them)\n", key);
         return;
     }
     if (!session_change_setting(p->session, p->chat, id, value, p->model, &st)) {
-        printf("(%s)\n", st.text);
+        say("(%s)\n", st.text);
         return;
     }
     char *now = setting_format(&p->chat->conversation.settings, id);
-    printf("%s is %s\n", setting_table[id].key, now);
+    say("%s is %s\n", setting_table[id].key, now);
     free(now);
 }
 
@@ -256,7 +270,7 @@ static void go_on(struct plain *p) {
     if (p->chat->state != REQUEST_CANCELLED && session_send_waiting(p->session, p->chat)) return;
     while (p->chat->conversation.waiting.count) {
         char *text = session_take_waiting(p->chat, 0);
-        printf("(not sent: %s)\n", text);
+        say("(not sent: %s)\n", text);
         free(text);
     }
     p->n_waiting = 0;
@@ -287,7 +301,7 @@ static bool talk(struct loaded_model *m, struct settings *s, struct status *st) 
         p.session = session, p.chat = session_chat(session, 0);
         session_set_client(session, m->client, m->info->name);
         session_set_titles(session, s->model ? m->info : NULL);
-        printf("confab with %s; /help lists the commands\n", m->info->name);
+        say("confab with %s; /help lists the commands\n", m->info->name);
         prompt(&p);
         while (!p.leaves) {
             loop_turn(loop, -1);
@@ -311,7 +325,7 @@ bool plain_run(const struct settings *given, struct status *st) {
     sigaction(SIGINT, &action, &before);
     char *lost;
     const bool started = model_start_or_built_in(&m, &s, &lost, st);
-    if (lost) printf("(%s)\n", lost);
+    if (lost) say("(%s)\n", lost);
     free(lost);
     if (started) settings_follow_model(&s, m.info);
     const bool done = started && talk(&m, &s, st);

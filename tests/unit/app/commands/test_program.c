@@ -114,6 +114,29 @@ static void test_lines_that_wait_are_asked_or_given_back(void **state) {
     free(model);
 }
 
+// Titles, a question that waited, and an answer of bytes by chance.
+static void test_a_chat_in_lines_steers_no_terminal(void **state) {
+    (void)state;
+    char *model = xasprintf("%s/bytes.gguf", folder);
+    tiny_model_write(model, (struct tiny_model_options){.pre = "gpt-2", .chat_template = TINY_CHATML});
+    struct result r = shell_format(
+        "d=%s; export XDG_DATA_HOME=$d/steers; mkdir $d/steers; "
+        "echo '[{\"title\":\"a\\u001b]52;c;x\\u0007\\u202e\",\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}]' "
+        "> $d/steers.json; confab import $d/steers.json > $d/imported; "
+        "printf '/chats\\n/open 2\\n/new\\none\\nb\\033]52;c;x\\a\\342\\200\\256\\n/nosuch\\033\\n' > $d/steers.txt; "
+        "script -qec \"'${CONFAB:-./confab}' --plain -m %s --temp 2 --seed 5 -n 100 < $d/steers.txt\" /dev/null",
+        folder, model);
+    assert_int_equal(r.status, 0);
+    static const char *const lines[] = {"2 a␛]52;c;x␇␦\r\n", "> a␛]52;c;x␇␦, 1 messages\r\n", "> b␛]52;c;x␇␦\r\n",
+                                        "command '/nosuch␛'"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (!strstr(r.output, lines[i])) fail_msg("no \"%s\" in:\n%s", lines[i], r.output);
+    for (const char *c = r.output; *c; c++)
+        if ((unsigned char)*c < ' ' && !strchr("\r\n\t", *c)) fail_msg("byte %d: %s", *c, c);
+    result_free(&r);
+    free(model);
+}
+
 static void test_wrong_command_lines(void **state) {
     (void)state;
     assert_fails(shell("confab frobnicate"), 2, "frobnicate");
@@ -614,6 +637,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_chat_in_lines),
         cmocka_unit_test(test_lines_that_wait_are_asked_or_given_back),
+        cmocka_unit_test(test_a_chat_in_lines_steers_no_terminal),
         cmocka_unit_test(test_wrong_command_lines),
         cmocka_unit_test(test_an_empty_prompt_is_an_error),
         cmocka_unit_test(test_several_answers_follow_each_other),
