@@ -322,12 +322,12 @@ bool plain_run(const struct settings *given, struct status *st) {
     struct settings s = settings_copy(given);
     struct loaded_model m;
     struct sigaction action = {.sa_handler = interrupt}, before;
-    sigaction(SIGINT, &action, &before);
     char *lost;
     const bool started = model_start_or_built_in(&m, &s, &lost, st);
     if (lost) say("(%s)\n", lost);
     free(lost);
     if (started) settings_follow_model(&s, m.info);
+    sigaction(SIGINT, &action, &before); // while the model loads it ends the program
     const bool done = started && talk(&m, &s, st);
     if (started) model_unload(&m);
     sigaction(SIGINT, &before, NULL);

@@ -627,6 +627,30 @@ static void test_an_interrupt_ends_it_by_its_signal(void **state) {
     close(ends[0]), close(ends[1]);
 }
 
+// What notes that a model is used ends its loading; here that waits for somebody to read it.
+static void test_an_interrupt_ends_the_chat_in_lines_while_it_loads(void **state) {
+    (void)state;
+    int status;
+    char *model = xasprintf("%s/loads.gguf", folder), *data = xasprintf("%s/loads", folder);
+    tiny_model_write(model, (struct tiny_model_options){.n_layer = 1});
+    struct result r = shell_format("mkdir -p %s/confab; mkfifo %s/confab/models-used", data, data);
+    const char *program = getenv("CONFAB");
+    pid_t child = fork();
+    if (!child) {
+        setenv("XDG_DATA_HOME", data, 1);
+        signal(SIGINT, SIG_DFL);
+        alarm(30);
+        execl(program ? program : "./confab", "confab", "--plain", "-m", model, NULL);
+        _exit(99);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    kill(child, SIGINT);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+    result_free(&r);
+    free(data), free(model);
+}
+
 static int setup(void **state) {
     (void)state;
     folder = temporary_folder_make_home();
@@ -664,6 +688,7 @@ int main(void) {
         cmocka_unit_test(test_closed_standard_output_leaves_files_intact),
         cmocka_unit_test(test_template_errors_name_the_right_file),
         cmocka_unit_test(test_an_interrupt_ends_it_by_its_signal),
+        cmocka_unit_test(test_an_interrupt_ends_the_chat_in_lines_while_it_loads),
         cmocka_unit_test(test_logits_match_the_reference),
         cmocka_unit_test(test_logits_on_a_vulkan_device),
     };
