@@ -18,6 +18,13 @@
 #define MAX_USES   64
 #define MAX_LINES  512 // then the file is rewritten
 
+// Folders may be named with "/" or "/." behind them, as shells complete them: their names are before that.
+static void cut_end(char *path) {
+    size_t size = strlen(path);
+    while (size > 1 && (path[size - 1] == '/' || (path[size - 1] == '.' && path[size - 2] == '/'))) size--;
+    path[size] = 0;
+}
+
 static int newest_first(const void *a, const void *b) {
     const struct model_use *x = a, *y = b;
     return (x->at < y->at) - (x->at > y->at);
@@ -39,7 +46,8 @@ static struct model_use *parse(char *text, int *count, int *lines) {
         long long at = strtoll(line, &path, 10);
         ++*lines;
         if (at <= 0 || path[0] != ' ' || path[1] != '/') continue;
-        struct model_use *known = find(uses, *count, ++path);
+        cut_end(++path);
+        struct model_use *known = find(uses, *count, path);
         if (known) known->at = at > known->at ? at : known->at;
         else if (*count < MAX_LINES) uses[(*count)++] = (struct model_use){at, xstrdup(path)};
     }
@@ -84,6 +92,7 @@ static void rewrite(const char *file, const struct model_use *uses, int count) {
 void models_used_add(const char *path) {
     char *file = path_data(FILE_NAME), *absolute = path_absolute(path);
     if (file && *absolute == '/' && !strchr(absolute, '\n') && path_make_parents(file, NULL)) {
+        cut_end(absolute);
         int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         char *line = xasprintf("%lld %s\n", (long long)time(NULL), absolute);
         ssize_t ignored = fd >= 0 ? write(fd, line, strlen(line)) : 0;

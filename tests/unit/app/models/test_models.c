@@ -222,6 +222,29 @@ static void test_models_used_before(void **state) {
     free(away), free(gone), free(known);
 }
 
+// Shells complete the name of a folder with a slash.
+static void test_a_folder_used_before_has_its_name(void **state) {
+    (void)state;
+    struct model_list list;
+    put("far/Folder-0.6B/config.json", "{}");
+    put("far/Folder-0.6B/model.safetensors", "12345");
+    char *folder = in_home("far/Folder-0.6B"), *completed = xasprintf("%s/", folder),
+         *here = xasprintf("%s/./", folder), *before = xasprintf("12 %s\n", completed);
+    put("data/confab/models-used", before);
+    models_used_add(completed);
+    models_used_add(here);
+    int count;
+    struct model_use *uses = models_used(&count);
+    assert_int_equal(count, 1);
+    assert_string_equal(uses[0].path, folder);
+    models_used_free(uses, count);
+    put("data/confab/models-used", before); // as it was written once
+    models_scan(&list, &local_models);
+    must(&list, "Folder-0.6B", "used before", "far/Folder-0.6B");
+    models_free(&list);
+    free(folder), free(completed), free(here), free(before);
+}
+
 static void test_the_list_of_uses_is_bounded(void **state) {
     (void)state;
     char *file = path_data("models-used");
@@ -421,6 +444,7 @@ int main(void) {
         TEST(test_ollama),
         TEST(test_lm_studio_and_llama_cpp),
         TEST(test_models_used_before),
+        TEST(test_a_folder_used_before_has_its_name),
         TEST(test_the_list_of_uses_is_bounded),
         TEST(test_split_files_are_one_model),
         TEST(test_models_that_cannot_run_have_a_reason),
