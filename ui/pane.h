@@ -13,6 +13,9 @@ struct pane {
     // On top: the rows that it takes of the message's room, at this width; NULL: it lies over the whole screen.
     int (*rows)(int width, bool ascii);
     bool letters;               // on top: each letter is a key by itself, also of those that come together
+    // On top: a key that does something does it to what the last frame shows: it waits for one that shows what was
+    // typed before it, and where the cursor was moved.
+    bool as_shown;
     bool passes_on;             // on top: keys and clicks that mean nothing to it mean what they do without it
     void (*opened)(void *kept); // anew
     void (*closed)(void *kept); // with the screen: gives back what the bytes own

@@ -28,6 +28,7 @@ struct kept {
     struct text_field filter;
     struct list list;
     enum find_order order;
+    uint64_t chosen; // id of the chat with the cursor; 0: the row counts
 };
 
 static const char *const orders[] = {
@@ -58,7 +59,7 @@ static bool done_to_chat(int id) { return id == COMMAND_PIN_CHAT || id == COMMAN
 static bool key(struct screen *s, void *kept, const struct key *k) {
     struct kept *p = kept;
     const int id = screen_bound(s, k);
-    if (list_key(&p->list, k)) return true;
+    if (list_key(&p->list, k)) return p->chosen = 0, true;
     if (k->code == KEY_ENTER) return go(s, p, p->list.chosen), true;
     if (done_to_chat(id)) {
         if (p->list.count) screen_hand_out(s, (enum ui_command_id)id, p->list.chosen, NULL);
@@ -68,12 +69,17 @@ static bool key(struct screen *s, void *kept, const struct key *k) {
     if (tab) p->order = (enum find_order)((p->order + 1) % FIND_ORDER_COUNT);
     if (!tab && !text_field_key(&p->filter, k)) return false;
     p->list.chosen = p->list.scroll = 0;
+    p->chosen = 0;
     return true;
 }
 
 static void click(struct screen *s, void *kept, const struct hit *h) { go(s, kept, h->number); }
 
-static void wheel(void *kept, int step) { list_move(&((struct kept *)kept)->list, step * VIEW_WHEEL_LINES); }
+static void wheel(void *kept, int step) {
+    struct kept *p = kept;
+    list_move(&p->list, step * VIEW_WHEEL_LINES);
+    p->chosen = 0;
+}
 
 // ---- drawing ----
 
@@ -158,12 +164,22 @@ static void draw_foot(struct view_frame *f, struct rect area, const struct kept 
     }
 }
 
+// The cursor stays on its chat while others come before it; on the first row, until all that fits is known.
+static void take_found(struct kept *p, const struct screen_view *v) {
+    p->list.count = v->n_found;
+    for (int i = 0; i < v->n_found && p->chosen; i++)
+        if (v->chats[v->found[i].chat].id == p->chosen) p->list.chosen = i;
+    if (p->list.chosen >= v->n_found) p->list.chosen = v->n_found ? v->n_found - 1 : 0;
+    const bool stays = v->n_found && (p->list.chosen || !v->finding);
+    p->chosen = stays ? v->chats[v->found[p->list.chosen].chat].id : 0;
+}
+
 static void draw(struct view_frame *f, struct rect area, void *kept) {
     struct kept *p = kept;
     const struct screen_view *v = f->view;
     char note[64];
     snprintf(note, sizeof note, "%s (Tab), Enter opens", orders[p->order]);
-    p->list.count = v->n_found;
+    take_found(p, v);
     const int wanted = (v->n_chats > v->n_found ? v->n_chats : v->n_found) + HEAD + FOOT + 2;
     struct rect box =
         view_over(f, area, (struct view_size){WIDTH, wanted < 8 ? 8 : wanted, MOST_HEIGHT}, PANE_FIND, note);
@@ -179,5 +195,10 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
     if (foot) draw_foot(f, (struct rect){in.x, in.y + in.height - foot, in.width, foot}, p);
 }
 
-const struct pane pane_find = {
-    .keeps = sizeof(struct kept), .opened = opened, .draw = draw, .key = key, .click = click, .wheel = wheel};
+const struct pane pane_find = {.keeps = sizeof(struct kept),
+                               .opened = opened,
+                               .as_shown = true,
+                               .draw = draw,
+                               .key = key,
+                               .click = click,
+                               .wheel = wheel};

@@ -305,6 +305,7 @@ struct screen_view {
     int n_listed;                        // of them, the first ones, which lists show
     const struct view_found *found;      // only while their pane is open
     int n_found;
+    bool finding;                        // their texts are still being searched
     const struct view_message *messages; // of the current chat
     int n_messages;
     const char *model_name;              // e.g. "TinyLlama 1.1B Q4_0"

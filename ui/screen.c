@@ -232,6 +232,7 @@ static void sooner(int *timeout, int other) {
 int screen_timeout(const struct screen *s) {
     int notice, timeout = terminal_timeout(s->terminal);
     if (terminal_lent(s->terminal)) return -1;
+    if (s->waits && !s->ahead) return 0;
     if (s->stale || notice_phase(s, &notice) != s->notice.drawn || path_list_news(s->completion.paths)) return 0;
     if (s->facts.animated && bar_step() != s->frame.bar_step) return 0;
     sooner(&timeout, notice);
@@ -324,7 +325,7 @@ void screen_draw(struct screen *s, const struct screen_view *v) {
     terminal_size(s->terminal, &width, &height);
     if (width != s->canvas.width || height != s->canvas.height) canvas_resize(&s->canvas, width, height);
     else canvas_clear(&s->canvas);
-    s->stale = false;
+    s->stale = s->ahead = false;
     keep_facts(s, v);
     completion_update(&s->completion, s->composer);
     take_status(s, v);

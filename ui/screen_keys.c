@@ -141,6 +141,7 @@ static void input(struct screen *s, const struct key *k) {
 // Of letters that came together the others wait, for what the first one does.
 static bool next_key(struct screen *s, struct key *k) {
     uint32_t code;
+    if (s->waits) return *k = s->late, true;
     *k = s->rest;
     s->rest = (struct key){0};
     if (!k->size && !terminal_key(s->terminal, k)) return false;
@@ -153,10 +154,32 @@ static bool next_key(struct screen *s, struct key *k) {
     return true;
 }
 
+// It only types or moves the cursor; many of these come fast.
+static bool may_be_ahead(const struct key *k) {
+    switch (k->code) {
+    case KEY_TEXT: return !(k->modifiers & (KEY_ALT | KEY_CTRL));
+    case KEY_MOUSE: return k->action != MOUSE_PRESS;
+    case KEY_UP:
+    case KEY_DOWN:
+    case KEY_PAGE_UP:
+    case KEY_PAGE_DOWN:
+    case KEY_BACKSPACE:
+    case KEY_PASTE: return true;
+    default: return false;
+    }
+}
+
+static bool waits(struct screen *s, const struct key *k) {
+    s->waits = s->ahead && pane_actions[screen_top(s)]->as_shown && !may_be_ahead(k);
+    if (s->waits) s->late = *k;
+    return s->waits;
+}
+
 bool screen_input(struct screen *s, struct ui_command *out) {
     struct key k;
     while (s->n_queue == 0) {
-        if (!next_key(s, &k)) return false;
+        if (!next_key(s, &k) || waits(s, &k)) return false;
+        s->ahead = true;
         input(s, &k);
     }
     *out = s->queue[0];

@@ -76,6 +76,9 @@ struct screen {
     struct screen_notice notice;
     bool stale;              // it is to be drawn once more
     struct key rest;         // of letters that came together; of size 0: none
+    bool ahead;              // keys came since the last frame
+    bool waits;              // the key `late` does, for the next one
+    struct key late;
     struct ui_command queue[SCREEN_QUEUE]; // handed out before more keys are read
     int n_queue;
     char answer[SCREEN_ANSWER]; // the text of a command that is handed out

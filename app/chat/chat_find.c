@@ -151,6 +151,7 @@ void chat_find_show(struct chat *c, struct screen_view *view) {
     if (other || f->stale || f->order != order) f->order = order, find(c);
     view->found = f->view;
     view->n_found = f->count;
+    view->finding = *words && !f->known && c->p.store_path;
 }
 
 // ---- going there ----

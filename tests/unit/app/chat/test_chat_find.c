@@ -38,7 +38,11 @@ static void test_chats_are_listed_by_their_last_use(void **state) {
 static void test_texts_are_found_behind_titles(void **state) {
     (void)state;
     talk("A question", "about rust in iron"), talk("Rust", "a language"), talk("Other", "thing");
+    screen.finding = "rust";
+    chat_draw(chat);
+    assert_true(screen.view.finding);
     look_for("rust");
+    assert_false(screen.view.finding);
     assert_int_equal(screen.view.n_found, 2);
     assert_string_equal(found_title(0), "Rust");
     assert_string_equal(found_title(1), "A question");
