@@ -194,6 +194,7 @@ static void draw(struct view_frame *f, struct rect area, void *kept) {
 const struct pane pane_settings = {.keeps = sizeof(struct kept),
                                    .opened = opened,
                                    .closed = closed,
+                                   .as_shown = true,
                                    .draw = draw,
                                    .key = key,
                                    .click = click,
