@@ -12,7 +12,10 @@ enum { COLUMNS = 64, ROWS = 8 };
 
 void completion_open(struct completion *c, struct worker *reader) { c->paths = path_list_open(reader); }
 
-void completion_close(struct completion *c) { path_list_close(c->paths); }
+void completion_close(struct completion *c) {
+    path_list_close(c->paths);
+    free(c->into);
+}
 
 // ---- what there is ----
 
@@ -57,13 +60,20 @@ static void find_paths(struct completion *c, const char *path, size_t size) {
     }
 }
 
+// In a folder that was gone into, whose name may have blanks.
+static bool goes_on(const struct completion *c, const char *line, size_t point) {
+    const size_t size = c->into ? strlen(c->into) : 0;
+    return size && point >= size && !memcmp(line, c->into, size);
+}
+
 // Where the path begins that is typed behind an '@' or the command that attaches files; -1: none is.
-static long path_start(const char *line, size_t point, size_t command) {
+static long path_start(const struct completion *c, const char *line, size_t point, size_t command) {
     size_t start = point;
     if (command && ui_command_find(line + 1, command - 1) == COMMAND_ATTACH && point > command)
         return slash_argument(line) - line;
     while (start && !strchr(" \t\n", line[start - 1])) start--;
-    return start < point && line[start] == '@' ? (long)start + 1 : -1;
+    if (start < point && line[start] == '@') return (long)start + 1;
+    return goes_on(c, line, point) ? (long)c->into_from : -1;
 }
 
 void completion_update(struct completion *c, const struct composer *message) {
@@ -71,7 +81,7 @@ void completion_update(struct completion *c, const struct composer *message) {
     const char *line = composer_line(message, &point);
     const bool alone = line[0] == '/' && !line[1];
     const size_t size = c->editing ? 0 : alone ? 1 : slash_size(line), before = c->to;
-    const long path = path_start(line, point, size);
+    const long path = path_start(c, line, point, size);
     c->list.count = 0;
     c->from = path >= 0 ? (size_t)path : 1;
     c->to = point;
@@ -94,6 +104,14 @@ static void take_word(struct completion *c, struct composer *message, int row) {
     composer_replace(message, 1, point, text);
 }
 
+static void go_into(struct completion *c, const struct composer *message) {
+    size_t point;
+    const char *line = composer_line(message, &point);
+    free(c->into);
+    c->into = xstrndup(line, point);
+    c->into_from = c->from;
+}
+
 // A folder is gone into. A file behind an '@' is attached, and the word goes.
 static void take_path(struct completion *c, struct screen *s, struct composer *message, const char *name) {
     size_t folder = c->to, point;
@@ -101,6 +119,7 @@ static void take_path(struct completion *c, struct screen *s, struct composer *m
     while (folder > c->from && line[folder - 1] != '/') folder--;
     if (line[c->from - 1] != '@' || name[strlen(name) - 1] == '/') {
         composer_replace(message, folder, point, name);
+        go_into(c, message);
         return;
     }
     char *path = xasprintf("%.*s%s", (int)(folder - c->from), line + c->from, name);

@@ -19,6 +19,8 @@ struct completion {
     struct path_list *paths;
     char *const *names; // of files; NULL: they are commands and settings
     size_t from, to;    // what a row takes the place of
+    char *into;         // the line up to the end of the last folder that was gone into; NULL: none was
+    size_t into_from;   // where its path begins there
     bool left;          // by Esc; until nothing can be completed
     bool editing;       // an old message: a '/' is no command there
 };
