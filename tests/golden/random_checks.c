@@ -1,5 +1,6 @@
 #include "tests/golden/random_checks.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +102,7 @@ void random_checks_before(struct random_checks *k, const struct chat *c, const c
     const bool searches = composer_searching(s->composer); // it holds a line of the history
     k->elsewhere = searches || (enter && (!plain || slash_size(composer_line(s->composer, &point))));
     if (!k->draft || !enter || !plain || k->elsewhere || k->edits) return;
-    const bool doubled = !strncmp(k->draft, "//", 2);
+    const bool doubled = !strncmp(k->draft, "//", 2) && isalpha((unsigned char)k->draft[2]);
     k->sends = chat_typed(k->draft + doubled);
     if (!*k->sends) free(k->sends), k->sends = NULL;
 }
