@@ -155,12 +155,24 @@ static bool ends_here(struct source *s) {
     return next;
 }
 
+// The operators *, +, ? and "{…}" behind an item, as many as there are; *e is what they apply to.
+static bool read_operators(struct source *s, const struct expression **e) {
+    for (int n = 0; n < RULES_NESTING; n++) {
+        skip_space(s);
+        if (s->at == s->end || !*s->at || !strchr("*+?{", *s->at)) return true;
+        int least = *s->at == '+', most = *s->at == '?' ? 1 : RULES_UNLIMITED;
+        if (*s->at++ == '{' && !source_times(s, &least, &most)) return false;
+        *e = expression_repeat(s->rules, *e, least, most);
+    }
+    return true;
+}
+
 static const struct expression *read_sequence(struct gbnf *g) {
     struct source *s = &g->s;
     struct expression_list list = {0};
     for (skip_space(s); !ends_here(s); skip_space(s)) {
         const struct expression *e = rules_have_room(s->rules, s->st) ? read_item(g) : NULL;
-        if (!e || !source_repeats(s, &e)) return NULL;
+        if (!e || !read_operators(s, &e)) return NULL;
         expression_list_add(s->rules, &list, e);
     }
     return expression_sequence(s->rules, &list);
@@ -212,9 +224,10 @@ static bool check_defined(struct gbnf *g) {
 }
 
 bool gbnf_parse(struct rules *r, struct span text, struct status *st) {
-    struct gbnf g = {.s = {.rules = r, .begin = text.data, .at = text.data, .end = text.data + text.size, .st = st},
-                     .table = xcalloc(TABLE_SIZE, sizeof *g.table),
-                     .used = xcalloc(RULES_MOST, sizeof *g.used)};
+    struct gbnf g = {
+        .s = {.rules = r, .begin = text.data, .at = text.data, .end = text.data + text.size, .spaced = true, .st = st},
+        .table = xcalloc(TABLE_SIZE, sizeof *g.table),
+        .used = xcalloc(RULES_MOST, sizeof *g.used)};
     const bool read = read_rules(&g) && check_defined(&g);
     const int n = r->n;
     if (read) r->root = find_rule(&g, span_of("root"));

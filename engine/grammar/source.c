@@ -96,24 +96,22 @@ bool source_number(struct source *s, int *out) {
     return true;
 }
 
+static void skip_blanks(struct source *s) {
+    while (s->spaced && s->at < s->end && *s->at && strchr(" \t\r\n", *s->at)) s->at++;
+}
+
 bool source_times(struct source *s, int *least, int *most) {
+    skip_blanks(s);
     if (!source_number(s, least)) return false;
+    skip_blanks(s);
     *most = *least;
     if (source_take(s, ',')) {
+        skip_blanks(s);
         *most = RULES_UNLIMITED;
         if (source_is_digit(s) && !source_number(s, most)) return false;
+        skip_blanks(s);
     }
     if (!source_take(s, '}')) return source_fail(s, STATUS_FORMAT, "expected '}'");
     if (*most == RULES_UNLIMITED || *least <= *most) return true;
     return source_fail(s, STATUS_FORMAT, "the minimum of repetitions is above the maximum");
-}
-
-bool source_repeats(struct source *s, const struct expression **e) {
-    for (int n = 0; s->at < s->end && n < RULES_NESTING; n++) {
-        int least = *s->at == '+', most = *s->at == '?' ? 1 : RULES_UNLIMITED;
-        if (!strchr("*+?{", *s->at) || !*s->at) return true;
-        if (*s->at++ == '{' && !source_times(s, &least, &most)) return false;
-        *e = expression_repeat(s->rules, *e, least, most);
-    }
-    return true;
 }

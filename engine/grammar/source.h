@@ -8,6 +8,7 @@ struct source {
     struct rules *rules;
     const char *begin, *at, *end;
     int nesting; // open brackets
+    bool spaced; // white space may stand in "{…}"
     struct status *st;
 };
 
@@ -37,7 +38,5 @@ bool source_class(struct source *s, source_class_part *part, struct code_set *ou
 bool source_number(struct source *s, int *out);
 // Behind "{": "n}", "n,}" or "n,m}".
 bool source_times(struct source *s, int *least, int *most);
-// The postfix operators *, + and ? and "{…}", as many as there are; *e is what they apply to.
-bool source_repeats(struct source *s, const struct expression **e);
 
 #endif

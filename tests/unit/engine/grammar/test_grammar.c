@@ -34,6 +34,8 @@ static void test_gbnf_matches(void **state) {
         {"root ::= (\"a\"? \"b\"?)* \"c\"", {"c", "ac", "babac"}, {"", "ab"}},
         {"root ::= x y\nx ::= \"a\" x | \"\"\ny ::= \"a\" \"b\"", {"ab", "aaaab"}, {"b", "aaa"}},
         {"root-1 ::= \"n\"\nroot ::= root-1", {"n"}, {""}},
+        {"root ::= [0-9] + ( \"x\" ) ? \"y\"{ 1, 2 } \"z\"\n  *", {"1y", "12xyyzz"}, {"y", "1xxy", "1yyy"}},
+        {"root ::= a { 2 } b {1 , }\na ::= \"a\" # once\nb ::= \"b\"", {"aab", "aabbb"}, {"ab", "aa"}},
     };
     check_grammar_cases(GRAMMAR_GBNF, cases, N(cases));
 }
