@@ -13,6 +13,7 @@ struct constraint_vocabulary {
     struct lexicon *lexicon;
     uint32_t *ends; // mask of the tokens that end an answer
     const struct channel_scheme *channels;
+    int32_t open; // opens a thinking, whether its mark counts as a token or as text; −1: none
 };
 
 struct constraint {
@@ -30,6 +31,11 @@ struct constraint {
 
 static void set_bit(uint32_t *mask, int32_t id) { mask[id / 32] |= 1u << id % 32; }
 
+static int32_t find_open(const struct tokenizer *t, const struct channel_scheme *c) {
+    if (c->kind != CHANNELS_BRACKETS) return -1;
+    return c->open >= 0 ? c->open : tokenizer_find(t, c->brackets->open, strlen(c->brackets->open));
+}
+
 struct constraint_vocabulary *constraint_vocabulary_open(const struct tokenizer *t, const struct channel_scheme *c) {
     const int n = tokenizer_count(t);
     struct span *texts = xcalloc((size_t)n, sizeof *texts);
@@ -37,6 +43,7 @@ struct constraint_vocabulary *constraint_vocabulary_open(const struct tokenizer 
     for (int i = 0; i < n; i++)
         if (!tokenizer_ends_generation(t, i)) texts[i] = tokenizer_piece(t, i, false);
     v->channels = c;
+    v->open = find_open(t, c);
     v->lexicon = lexicon_open(texts, n);
     v->ends = xcalloc((size_t)v->lexicon->n_words, sizeof *v->ends);
     for (int i = 0; i < n; i++)
@@ -102,10 +109,7 @@ void constraint_follow(struct constraint *c, bool is_answer, bool needs_header) 
 // ---- masks ----
 
 // A thinking may still be opened by a token.
-static bool may_open(const struct constraint *c) {
-    const struct channel_scheme *s = c->p.vocabulary->channels;
-    return c->p.chat && !c->begun && s->kind == CHANNELS_BRACKETS && s->open >= 0;
-}
+static bool may_open(const struct constraint *c) { return c->p.chat && !c->begun && c->p.vocabulary->open >= 0; }
 
 // What the grammar allows, and the end where it may be over.
 static bool mask_answer(struct constraint *c) {
@@ -117,7 +121,7 @@ static bool mask_answer(struct constraint *c) {
     const bool ends = may_end && !c->p.ignore_end;
     for (int i = 0; ends && i < l->n_words; i++) c->mask[i] |= c->p.vocabulary->ends[i];
     if (ends && c->p.end_token >= 0) set_bit(c->mask, c->p.end_token);
-    if (may_open(c)) set_bit(c->mask, c->p.vocabulary->channels->open);
+    if (may_open(c)) set_bit(c->mask, c->p.vocabulary->open);
     for (int i = 0; i < l->n_words && !any; i++) any = c->mask[i];
     return any ||
            status_fail(&c->status, STATUS_UNSUPPORTED, "the vocabulary has no token that the grammar allows here");
@@ -163,6 +167,7 @@ bool constraint_mask(struct constraint *c, float *logits, int n) {
 static bool is_mark(const struct constraint *c, int32_t token) {
     const struct channel_scheme *s = c->p.vocabulary->channels;
     if (!c->p.chat) return false;
+    if (c->is_answer && may_open(c) && token == c->p.vocabulary->open) return true; // as text later on
     if (s->kind == CHANNELS_BRACKETS) return token == s->open || token == s->close;
     for (int i = 0; s->kind == CHANNELS_HARMONY && i < HARMONY_MARK_COUNT; i++)
         if (token == s->harmony[i]) return true;

@@ -7,7 +7,9 @@
 #include "engine/base/clock.h"
 #include "engine/grammar.h"
 #include "tests/unit/cases.h"
+#include "tests/unit/opened_tokenizer.h"
 #include "tests/unit/random_schema.h"
+#include "tests/unit/tiny_vocab_parts.h"
 #include "tests/unit/xorshift.h"
 
 enum { SCHEMAS = 60 };
@@ -309,6 +311,57 @@ static void no_text(void *context, enum channel channel, const char *text, size_
     (void)context, (void)channel, (void)text, (void)size;
 }
 
+// <think> and </think> are tokens whose text is visible, as Qwen3's and SmolLM3's.
+static struct opened open_text_marks(void) {
+    struct gguf_writer w = {0};
+    struct tiny_vocab v = {0};
+    tiny_vocab_add(&v, "<unk>", 0, TOKEN_UNKNOWN);
+    tiny_vocab_add(&v, "<s>", 0, TOKEN_CONTROL);
+    tiny_vocab_add(&v, "</s>", 0, TOKEN_CONTROL);
+    tiny_vocab_add(&v, "<think>", 0, TOKEN_USER_DEFINED);
+    tiny_vocab_add(&v, "</think>", 0, TOKEN_USER_DEFINED);
+    for (char c = '!'; c <= '~'; c++) tiny_vocab_add(&v, (char[]){c, 0}, (float)-v.count, TOKEN_NORMAL);
+    gguf_writer_string(&w, "tokenizer.ggml.model", "llama");
+    gguf_writer_u32(&w, "tokenizer.ggml.bos_token_id", 1);
+    gguf_writer_u32(&w, "tokenizer.ggml.eos_token_id", 2);
+    tiny_vocab_write(&v, &w, true);
+    return open_writer(&w);
+}
+
+static void test_thinking_between_text_marks_is_free(void **state) {
+    (void)state;
+    struct opened o = open_text_marks();
+    if (!o.t) fail_msg("%s", o.status.text);
+    const int n = tokenizer_count(o.t);
+    const int32_t open = token_of(o.t, "<think>"), close = token_of(o.t, "</think>"), end = token_of(o.t, "</s>"),
+                  letter = token_of(o.t, "x"), digit = token_of(o.t, "7");
+    const struct channel_scheme scheme = channel_recognise(o.t, CHAT_TEMPLATE_NONE, (struct span){0});
+    assert_int_equal(scheme.kind, CHANNELS_BRACKETS);
+    assert_true(scheme.open < 0 && scheme.close < 0);
+    struct constraint_vocabulary *v = constraint_vocabulary_open(o.t, &scheme);
+    struct splitter *s = splitter_open(&(struct splitter_params){.scheme = &scheme, .text = no_text});
+    struct grammar *g = compile(GRAMMAR_REGEX, "[0-9](<think>)?[0-9]");
+    struct constraint *c =
+        constraint_open(&(struct constraint_params){.vocabulary = v, .grammar = g, .chat = true, .end_token = -1});
+    assert_true(allowed(c, n, digit) && allowed(c, n, open) && !allowed(c, n, letter) && !allowed(c, n, end));
+    say(c, s, o.t, open);
+    assert_true(allowed(c, n, letter) && allowed(c, n, close) && !allowed(c, n, end));
+    say(c, s, o.t, letter);
+    say(c, s, o.t, close);
+    assert_true(allowed(c, n, digit) && !allowed(c, n, letter) && !allowed(c, n, end));
+    say(c, s, o.t, digit);
+    assert_true(allowed(c, n, digit) && allowed(c, n, open) && !allowed(c, n, letter));
+    say(c, s, o.t, open); // in the answer it is text
+    assert_true(allowed(c, n, digit) && !allowed(c, n, open) && !allowed(c, n, letter));
+    say(c, s, o.t, digit);
+    assert_true(constraint_is_over(c) && allowed(c, n, end));
+    constraint_close(c);
+    splitter_close(s);
+    constraint_vocabulary_close(v);
+    grammar_drop(g);
+    close_opened(&o);
+}
+
 static void test_harmony_begins_with_a_header(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){.pre = "qwen2"}, &cpu_backend, (struct engine_params){0});
@@ -379,6 +432,7 @@ int main(void) {
         cmocka_unit_test(test_a_beginning_has_to_fit),
         cmocka_unit_test(test_pre_empted_answers_hold),
         cmocka_unit_test(test_thinking_is_free),
+        cmocka_unit_test(test_thinking_between_text_marks_is_free),
         cmocka_unit_test(test_harmony_begins_with_a_header),
         cmocka_unit_test(test_a_vocabulary_may_lack_tokens),
     };
