@@ -180,15 +180,28 @@ static bool marks_are_tokens(const struct constraint *c) {
     return !c->p.chat || s->kind == CHANNELS_NONE || s->kind == CHANNELS_HARMONY || s->close >= 0;
 }
 
+// Whether a token may end with, or go beyond, the mark in the text that closes a thinking.
+static bool may_close(const struct constraint *c, int32_t token) {
+    const struct lexicon *l = c->p.vocabulary->lexicon;
+    if (marks_are_tokens(c)) return false;
+    if (token < 0 || token >= l->n_tokens) return true;
+    const char *close = c->p.vocabulary->channels->brackets->close;
+    return l->texts[token].size && memchr(l->texts[token].data, close[strlen(close) - 1], l->texts[token].size);
+}
+
+// Whether what follows a token before the answer is before it, too.
+static bool stays_before(const struct constraint *c, int32_t token) {
+    return !c->needs_header && !is_mark(c, token) && !may_close(c, token);
+}
+
 static bool ends_answer(const struct constraint *c, int32_t token) {
     return token == c->p.end_token || (c->p.vocabulary->ends[token / 32] >> token % 32 & 1);
 }
 
 bool constraint_take(struct constraint *c, int32_t token) {
     const struct lexicon *l = c->p.vocabulary->lexicon;
-    if (is_mark(c, token)) return false;
-    if (!c->is_answer || c->failed) return marks_are_tokens(c) && !c->needs_header;
-    if (token < 0 || token >= l->n_tokens || ends_answer(c, token)) return false;
+    if (!c->is_answer || c->failed) return stays_before(c, token);
+    if (is_mark(c, token) || token < 0 || token >= l->n_tokens || ends_answer(c, token)) return false;
     bool fits;
     note(c, machine_advance(c->machine, &c->at, l->texts[token], &fits, &c->status));
     if (!c->failed && !fits)
@@ -203,7 +216,8 @@ int constraint_fits(const struct constraint *c, const int32_t *tokens, int n) {
     struct position at = c->at;
     bool fits = true;
     int i = 0;
-    if (!c->is_answer) return n;
+    while (!c->is_answer && i < n && stays_before(c, tokens[i])) i++;
+    if (!c->is_answer) return i;
     while (i < n && tokens[i] < l->n_tokens && l->texts[tokens[i]].size) {
         if (!machine_advance(c->machine, &at, l->texts[tokens[i]], &fits, NULL) || !fits) break;
         i++;

@@ -37,7 +37,7 @@ void constraint_follow(struct constraint *c, bool is_answer, bool needs_header);
 bool constraint_mask(struct constraint *c, float *logits, int n);
 // The next token is this one. False: what may follow it is not known before constraint_follow.
 bool constraint_take(struct constraint *c, int32_t token);
-// How many of these tokens could follow.
+// How many of these tokens could follow one another before constraint_follow has to be asked.
 int constraint_fits(const struct constraint *c, const int32_t *tokens, int n);
 // The tokens of the text that has to follow, whatever the model wants, as they may be; up to `most`. Returns how many.
 int constraint_forced(const struct constraint *c, int32_t *tokens, int most);

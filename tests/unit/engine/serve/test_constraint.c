@@ -280,7 +280,7 @@ static void test_thinking_is_free(void **state) {
     constraint_follow(c, false, false);
     assert_true(allowed(c, n, letter) && allowed(c, n, close) && !allowed(c, n, end));
     assert_true(constraint_take(c, letter));
-    assert_int_equal(constraint_fits(c, (int32_t[]){letter, letter}, 2), 2);
+    assert_int_equal(constraint_fits(c, (int32_t[]){letter, letter, close, letter}, 4), 2);
     assert_false(constraint_take(c, close));
     constraint_follow(c, true, false);
     assert_true(allowed(c, n, digit) && allowed(c, n, line) && !allowed(c, n, letter) && !allowed(c, n, end));
@@ -347,6 +347,10 @@ static void test_thinking_between_text_marks_is_free(void **state) {
     say(c, s, o.t, open);
     assert_true(allowed(c, n, letter) && allowed(c, n, close) && !allowed(c, n, end));
     say(c, s, o.t, letter);
+    say(c, s, o.t, open); // in the thinking it is text
+    assert_true(constraint_take(c, letter));
+    assert_false(constraint_take(c, close) || constraint_take(c, token_of(o.t, ">")));
+    assert_int_equal(constraint_fits(c, (int32_t[]){letter, digit, close, digit}, 4), 2);
     say(c, s, o.t, close);
     assert_true(allowed(c, n, digit) && !allowed(c, n, letter) && !allowed(c, n, end));
     say(c, s, o.t, digit);
