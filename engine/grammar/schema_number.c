@@ -72,11 +72,11 @@ static const struct expression *between(struct rules *r, const char *low, const 
 }
 
 // Integers from low to high, or from low on.
-static const struct expression *integers(struct rules *r, long long low, long long high, bool open) {
+static const struct expression *integers(struct rules *r, unsigned long long low, long long high, bool open) {
     struct expression_list list = {0};
-    if (!open && low > high) return expression_nothing(r);
+    if (!open && (high < 0 || low > (unsigned long long)high)) return expression_nothing(r);
     char first[DIGITS], last[DIGITS], from[DIGITS], to[DIGITS];
-    snprintf(first, sizeof first, "%lld", low);
+    snprintf(first, sizeof first, "%llu", low);
     snprintf(last, sizeof last, "%lld", high);
     const int shortest = (int)strlen(first), longest = open ? shortest : (int)strlen(last);
     for (int n = shortest; n <= longest; n++) {
@@ -192,15 +192,16 @@ static int compare(const struct decimal *a, const struct decimal *b) {
 // Magnitudes in a range.
 static const struct expression *magnitudes(const struct range *g) {
     struct rules *r = g->rules;
-    const long long low = g->low.whole, high = g->high.whole;
+    const long long high = g->high.whole;
+    const unsigned long long low = (unsigned long long)g->low.whole; // low + 1 may be 2⁶³
     if (!g->open && compare(&g->low, &g->high) > 0) return expression_nothing(r);
     if (g->integers) {
         const bool above = *g->low.fraction || g->low.excluded, below = !*g->high.fraction && g->high.excluded;
         return integers(r, low + above, high - below, g->open);
     }
-    if (!g->open && low == high) return same_whole(g);
+    if (!g->open && g->low.whole == high) return same_whole(g);
     struct expression_list list = {0};
-    expression_list_add(r, &list, whole(r, low, low_fraction(g)));
+    expression_list_add(r, &list, whole(r, g->low.whole, low_fraction(g)));
     const struct expression *inner = integers(r, low + 1, high - 1, g->open);
     expression_list_add(r, &list, EXPRESSION_SEQUENCE_OF(r, inner, any_fraction(r)));
     if (!g->open) expression_list_add(r, &list, whole(r, high, high_fraction(g)));
