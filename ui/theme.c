@@ -197,12 +197,20 @@ static void folder_scan(void) {
     if (found.count) qsort(found.names, (size_t)found.count, sizeof *found.names, name_compare);
 }
 
-const char *theme_list(int index) {
-    if (index == 0) folder_scan();
+const char *theme_list_built_in(int index) {
     if (index <= 0) return index == 0 ? THEME_DEFAULT : NULL;
     int n = 1;
     for (const struct theme_file *f = theme_builtin; f->name; f++)
         if (strcmp(f->name, THEME_DEFAULT) != 0 && n++ == index) return f->name;
+    return NULL;
+}
+
+const char *theme_list(int index) {
+    if (index == 0) folder_scan();
+    const char *built_in = theme_list_built_in(index);
+    if (built_in || index < 0) return built_in;
+    int n = 0;
+    while (theme_list_built_in(n)) n++;
     return index - n < found.count ? found.names[index - n] : NULL;
 }
 

@@ -88,6 +88,7 @@ struct theme {
 bool theme_parse(struct theme *t, const char *name, const char *text, size_t size, struct status *st);
 // Built-in themes (the default first), then the user's by name; NULL past the end. Index 0 looks at the folder afresh.
 const char *theme_list(int index);
+const char *theme_list_built_in(int index); // the same without the user's; on any thread
 // A theme that cannot be loaded leaves the default one in *t, so that there is always something to draw with.
 bool theme_load(struct theme *t, const char *name, struct status *st);
 

@@ -94,7 +94,7 @@ char *guide_slot(void *unused, const char *name) {
     (void)unused;
     const char *colon = strchr(name, ':');
     if (!strcmp(name, "theme:default")) return xasprintf("%s", THEME_DEFAULT);
-    if (!strcmp(name, "themes")) return enumeration(theme_list, THEME_DEFAULT);
+    if (!strcmp(name, "themes")) return enumeration(theme_list_built_in, THEME_DEFAULT);
     if (!strcmp(name, "states")) return enumeration(state_at, state_at(0));
     if (!colon) return NULL;
     const char *of = colon + 1;
