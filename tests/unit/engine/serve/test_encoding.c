@@ -113,6 +113,14 @@ static void wait_for_queue(int n) {
     }
 }
 
+// These become pending one after the other.
+static void assert_order(const uint64_t *requests, int n) {
+    for (int i = 0; i < n;) {
+        struct engine_event e = next_event();
+        if (e.kind == EVENT_STATE && e.state == REQUEST_PENDING) assert_int_equal(e.request, requests[i++]);
+    }
+}
+
 // ---- tests ----
 
 static void test_others_go_on_while_a_prompt_is_encoded(void **state) {
@@ -207,14 +215,7 @@ static void test_the_order_of_submission_stays(void **state) {
     wait_for_queue(3);
     assert_int_equal(toy.runs, 0);
     sem_post(&gate);
-    uint64_t order[3];
-    for (int n = 0; n < 3;) {
-        struct engine_event e = next_event();
-        if (e.kind == EVENT_STATE && e.state == REQUEST_PENDING) order[n++] = e.request;
-    }
-    assert_int_equal(order[0], first);
-    assert_int_equal(order[1], second);
-    assert_int_equal(order[2], third);
+    assert_order((const uint64_t[]){first, second, third}, 3);
     end_of(third, NULL);
 }
 
@@ -225,14 +226,7 @@ static void test_a_persons_prompt_comes_before_programs(void **state) {
     uint64_t first = ask_gated(1, 5), program = engine_submit(client, &p), person = ask(2, "Once upon", 5);
     wait_for_queue(3);
     sem_post(&gate);
-    uint64_t order[3];
-    for (int n = 0; n < 3;) {
-        struct engine_event e = next_event();
-        if (e.kind == EVENT_STATE && e.state == REQUEST_PENDING) order[n++] = e.request;
-    }
-    assert_int_equal(order[0], first);
-    assert_int_equal(order[1], person);
-    assert_int_equal(order[2], program);
+    assert_order((const uint64_t[]){first, person, program}, 3);
     end_of(program, NULL);
 }
 
