@@ -23,8 +23,8 @@ struct import_counts {
 
 typedef void import_visitor(void *context, struct conversation *found); // takes it over
 // Hands out every chat that has messages. Those that came before a mistake are handed out too; the message names the
-// file ("-": standard input, unless it has to be a regular one) and the line. What a chat does not say of its settings is
-// as in `initial`.
+// file ("-": standard input, unless it has to be a regular one) and the line. What a chat does not say of its settings
+// is as in `initial`.
 bool import_file(const char *path, bool regular, const struct settings *initial, import_visitor *each, void *context,
                  struct import_counts *counts, struct status *st);
 bool import_text(struct span text, const struct settings *initial, import_visitor *each, void *context,

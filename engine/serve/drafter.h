@@ -31,9 +31,8 @@ struct drafter;
 struct drafter *drafter_open(const struct drafter_params *p, struct status *st);
 void drafter_close(struct drafter *w);
 
-// Writes up to `most` tokens to go on with each text, fewer where they are unlikely, in place of what was looked up; where
-// it writes none that stays. False where its device failed:
-// then it is of no more use.
+// Writes up to `most` tokens to go on with each text, fewer where they are unlikely, in place of what was looked up;
+// where it writes none that stays. False where its device failed: then it is of no more use.
 bool drafter_write(struct drafter *w, const struct drafter_text *texts, int n, int most, struct status *st);
 // What it had read for a text is not needed any more; others may find it unless it is to be forgotten.
 void drafter_leave(struct drafter *w, struct draft *draft, const int32_t *tokens, int n, bool publish);
