@@ -616,6 +616,9 @@ class Maker:
         """[(name of the fact that answers, wording)] without the held-out ones."""
         return [(name, wording) for wording, name in fact.follow if not held_out(fact, "> " + wording)]
 
+    def as_it_stands(self, _, wording):
+        return expand(wording, self.lists, self.rng)
+
     def varied(self, name, wording):
         """As somebody might type it; now and then its end is that of another wording for the fact."""
         question = expand(wording, self.lists, self.rng)
@@ -737,10 +740,10 @@ def suggested_questions(maker, count):
 
 
 def questions_set_aside(maker):
-    """[(facts that answer, chat before, question)]: every wording set aside, as it stands and varied, also after another turn; and
-    strange questions."""
+    """[(facts that answer, chat before, question)]: every wording set aside, as it stands, mistyped and varied, also after another
+    turn; and strange questions."""
     aside = [(fact, wording) for fact in maker.facts.values() for wording in fact.wordings if set_aside(fact, wording)]
-    asked = [(fact, wording, expand(wording, maker.lists, maker.rng), []) for fact, wording in aside] + [
+    asked = [(fact, wording, make(fact.name, wording), []) for fact, wording in aside for make in (maker.as_it_stands, maker.mistyped)] + [
         (fact, wording, maker.varied(fact.name, wording), maker.turns(i % 2)) for fact, wording in aside for i in range(4)]
     strange = strange_questions(maker.facts, set_aside)
     return [(answering(maker.facts, fact, wording), chat, question) for fact, wording, question, chat in asked] + [

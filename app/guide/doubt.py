@@ -13,13 +13,14 @@ import corpus
 import network
 
 SEED = 2
-WRONG = 12.0  # a wrong answer is so many times as bad as a list where one answer would have done
+WRONG = 24.0  # a wrong answer is so many times as bad as a list where one answer would have done
 DECAY = 1e-3
 STEPS, RATE = 1000, 0.05
 N_AFTER = 20  # turns that each suggested question comes after, besides alone
-N_ELSEWHERE = 40  # batches of chats
+N_ELSEWHERE = 120  # batches of chats: every answer comes in several
 MARGIN = 4  # by which UNSURE shall be behind elsewhere
-HARDEST = 200  # one in so many of the places elsewhere counts: those where it is least behind
+SLIP = 4.0  # what being unsure elsewhere weighs
+HARDEST = 2000  # one in so many of the places elsewhere counts: those where it is least behind, as one slip spoils an answer
 
 
 def encode_turns(tok, chat):
@@ -78,7 +79,7 @@ def learn(weights, output, tok, chats, end_of_question):
         optimiser.param_groups[0]["lr"] = RATE * (1 - step / STEPS)
         loss = F.binary_cross_entropy_with_logits(states @ row - best, wrong, 1 + (WRONG - 1) * wrong)
         elsewhere_loss = F.softplus(other_states @ row - other_best + MARGIN)
-        loss = loss + elsewhere_loss.topk(len(elsewhere_loss) // HARDEST).values.mean() + DECAY * row.pow(2).sum()
+        loss = loss + SLIP * elsewhere_loss.topk(len(elsewhere_loss) // HARDEST).values.mean() + DECAY * row.pow(2).sum()
         loss.backward()
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)

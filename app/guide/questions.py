@@ -7,8 +7,8 @@ import bag
 import corpus
 
 AS_IT_STANDS, VARIED, MISTYPED, SCRAMBLED = range(4)
-ROUNDS = (AS_IT_STANDS, AS_IT_STANDS, VARIED, VARIED, VARIED, MISTYPED, SCRAMBLED, SCRAMBLED, SCRAMBLED)
-N_PLAIN, N_KNOWN = ROUNDS.index(VARIED), ROUNDS.index(SCRAMBLED)  # rounds of the first kind; of those whose questions have the topic of their wording
+ROUNDS = (AS_IT_STANDS,) * 2 + (VARIED,) * 3 + (MISTYPED,) * 2 + (SCRAMBLED,) * 5
+N_KNOWN = ROUNDS.index(SCRAMBLED)  # rounds whose questions have the topic of their wording
 LONGEST = 60  # tokens of a question
 
 
@@ -16,8 +16,7 @@ def ask(round_and_seed):
     """The texts of a round."""
     kind, seed = round_and_seed
     maker = corpus.Maker(seed)
-    make = {AS_IT_STANDS: lambda _, wording: corpus.expand(wording, maker.lists, maker.rng), VARIED: maker.varied, MISTYPED: maker.mistyped,
-            SCRAMBLED: maker.scrambled}[kind]
+    make = {AS_IT_STANDS: maker.as_it_stands, VARIED: maker.varied, MISTYPED: maker.mistyped, SCRAMBLED: maker.scrambled}[kind]
     return [make(name, wording) for name in maker.names for wording in maker.plain[name]]
 
 
@@ -61,9 +60,11 @@ class Questions:
 
     def padded(self, rows, before, after):
         """ids [rows, longest] and the place of each last token; before, after: tokens around every question."""
-        lengths = self.lengths[rows] + len(before) + len(after)
+        asked, lengths = self.lengths[rows, None], self.lengths[rows] + len(before) + len(after)
         ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
-        for i, row in enumerate(rows):
-            question = self.ids[self.starts[row]:self.starts[row] + self.lengths[row]]
-            ids[i, :lengths[i]] = np.concatenate((before, question, after))
+        ids[:, :len(before)] = before
+        place = np.arange(ids.shape[1] - len(before))[None].repeat(len(rows), 0)
+        there = place < asked
+        ids[:, len(before):][there] = self.ids[(self.starts[rows, None] + place)[there]]
+        np.put_along_axis(ids, len(before) + asked + np.arange(len(after)), np.asarray(after)[None], 1)
         return ids, lengths - 1

@@ -51,13 +51,13 @@ class Subwords:
         ids = {part: i for i, part in enumerate(part for part in count if count[part] > 1)}
         parts = [[ids[part] for part in some if part in ids] for some in parts]
         sizes = torch.tensor([len(some) for some in parts])
-        self.count = len(ids)
+        self.names = list(ids)
         self.ids = torch.tensor([i for some in parts for i in some], device=device)
         self.starts = (sizes.cumsum(0) - sizes).to(device)
         self.shares = torch.repeat_interleave(sizes.clamp(min=1).rsqrt(), sizes).to(device)
 
     def initial(self, width):
-        return torch.zeros(self.count, width)
+        return torch.zeros(len(self.names), width)
 
     def applied(self, weights):
         """The weights with the sums in the table of embeddings, and without the parts."""

@@ -1,4 +1,4 @@
-"""Trains the guide: train.py [--threads N] [--device D] [--out CHECKPOINT].
+"""Trains the guide: train.py [--threads N] [--device D] [--from CHECKPOINT] [--out CHECKPOINT].
 
 What is hard is to find the right answers; saying them is learnt by heart. First the teachers (bag.py) learn to place questions, and
 the last layer of the network does, alone, which is cheap: it pools the words, and their vectors become what they are for that.
@@ -10,6 +10,8 @@ Python's, NumPy's and PyTorch's seeds are fixed: on a processor the same program
 import argparse
 import ctypes
 import functools
+import itertools
+import multiprocessing
 import os
 import time
 import typing
@@ -27,6 +29,7 @@ import subwords
 import tokenizer
 
 SEED = 5
+N_DRAWERS = 8  # processes that draw chats; another number draws others
 N_VOCAB = 16000  # nearly all words of the wordings are one piece
 BATCH = 768  # questions
 CHAT_TOKENS = 4096  # of a batch of chats: every token of an answer has a score for every piece
@@ -97,10 +100,10 @@ class Teaching:
         """Of the topics of the wordings."""
         return F.cross_entropy(self.scores(weights, rows, phase.first, phase.dropout), self.known[self.tensor(rows % self.asked.n)])
 
-    def draw_list(self, rows):
+    def draw_list(self, rows, rng):
         """For each row the places in `given` of a list of topics, drawn one after the other, as likely as the teachers say."""
         likely = self.shares[rows].clip(1e-6)
-        return np.argsort(-(np.log(likely) + self.rng.gumbel(size=likely.shape)), 1)[:, :corpus.LIST]
+        return np.argsort(-(np.log(likely) + rng.gumbel(size=likely.shape)), 1)[:, :corpus.LIST]
 
     def later(self, rows):
         """(rows, ids of the turns before them): in some batches the questions are not the first of their chat, and fewer."""
@@ -122,7 +125,7 @@ class Teaching:
         of the topic whose number comes after the list. No other piece may come at these places."""
         n = corpus.LIST
         rows, earlier = self.later(rows)
-        drawn, given, likely = self.draw_list(rows), self.given[rows].astype(np.int64), self.shares[rows].clip(1e-6)
+        drawn, given, likely = self.draw_list(rows, self.rng), self.given[rows].astype(np.int64), self.shares[rows].clip(1e-6)
         place = self.rng.integers(n, size=len(rows))
         ids, ends = self.read(rows, [self.unsure] * (1 + n + self.numbers.shape[1]), earlier)
         told = self.tensor(np.take_along_axis(given, drawn, 1))
@@ -165,6 +168,10 @@ class Teaching:
                 said += BAGS_SHARE / len(bags) * teacher.scores(all_rows, self.tensor(rows)).softmax(1)
             shares, given = said.topk(GIVEN, 1)
             self.given[rows], self.shares[rows] = given.cpu().numpy(), (shares / shares.sum(1, keepdim=True)).cpu().numpy()
+        for i, kind in enumerate(questions.ROUNDS):
+            if kind == questions.MISTYPED:  # two letters that changed places change nothing that is meant
+                rows = slice(i * self.asked.n, (i + 1) * self.asked.n)
+                self.given[rows], self.shares[rows] = self.given[:self.asked.n], self.shares[:self.asked.n]
 
 
 def said_of(scores, given, likely):
@@ -224,11 +231,11 @@ def begin_lists(weights, lists):
             output[tokens] = topics
 
 
-def encode_list(tok, maker, teaching):
+def encode_list(tok, maker, teaching, rng):
     """Of a question that the guide is unsure of, as encode_listed."""
-    row = teaching.rng.integers(0, len(teaching.asked.lengths), 1)
-    facts = [maker.facts[maker.names[i]] for i in teaching.given[row[0]][teaching.draw_list(row)[0]]]
-    return encode_listed(tok, teaching.read(row)[0][0].tolist(), facts)
+    row = rng.integers(0, len(teaching.asked.lengths), 1)
+    facts = [maker.facts[maker.names[i]] for i in teaching.given[row[0]][teaching.draw_list(row, rng)[0]]]
+    return encode_listed(tok, teaching.asked.padded(row, teaching.before, teaching.after)[0][0].tolist(), facts)
 
 
 def encode_strange(tok, maker):
@@ -249,15 +256,15 @@ def encode_listed(tok, ids, facts):
     return ids + said, [NOTHING] * (len(ids) - 1) + said + [tok.special["<|im_end|>"]]
 
 
-def draw_chat(maker, tok, teaching):
+def draw_chat(maker, tok, teaching, rng, share):
     draw = maker.rng.random()
     if draw < 0.16:
         return encode_chat(tok, maker.system(), maker.turns(2), False)
     if draw >= 0.94:
         return encode_chat(tok, maker.system(), maker.chat(6))
-    earlier = teaching.earlier()
+    earlier = draw_earlier(maker, tok, share)
     if draw < 0.46:
-        ids, targets = encode_list(tok, maker, teaching)
+        ids, targets = encode_list(tok, maker, teaching, rng)
     elif draw < 0.52:
         ids, targets = encode_strange(tok, maker)
     else:
@@ -265,20 +272,20 @@ def draw_chat(maker, tok, teaching):
     return earlier + ids, [NOTHING] * len(earlier) + targets
 
 
-def chats(maker, tok, teaching):
+def chats(seed, tok, teaching, share):
     """Batches (ids, targets) of chats of about equal length; now and then one chat that fills the whole context."""
-    waiting = {length: [] for length in ROW_LENGTHS}
+    maker, rng, waiting = corpus.Maker(seed), np.random.default_rng(seed), {length: [] for length in ROW_LENGTHS}
     count = 0
     while True:
-        ids, targets = draw_chat(maker, tok, teaching)
+        ids, targets = draw_chat(maker, tok, teaching, rng, share)
         length = next((n for n in ROW_LENGTHS if n >= len(ids)), ROW_LENGTHS[-1])
         waiting[length].append((ids[:length], targets[:length]))
         if len(waiting[length]) == CHAT_TOKENS // length:
-            yield tensors(waiting[length], length, teaching.device)
+            yield padded(waiting[length], length)
             waiting[length] = []
             count += 1
             if count % LONG_CHAT_EVERY == 0:
-                yield tensors([long_chat(maker, tok)], network.CONFIG["n_context"], teaching.device)
+                yield padded([long_chat(maker, tok)], network.CONFIG["n_context"])
 
 
 def long_chat(maker, tok):
@@ -290,12 +297,38 @@ def long_chat(maker, tok):
     return ids[:network.CONFIG["n_context"]], targets[:network.CONFIG["n_context"]]
 
 
-def tensors(rows, length, device):
+def padded(rows, length):
     ids = np.zeros((len(rows), length), dtype=np.int64)
     targets = np.full((len(rows), length), NOTHING)
     for i, (row, wanted) in enumerate(rows):
         ids[i, :len(row)], targets[i, :len(row)] = row, wanted
-    return torch.from_numpy(ids).to(device), torch.from_numpy(targets).to(device)
+    return ids, targets
+
+
+def draw(queue, *how):
+    for batch in chats(*how):
+        queue.put(batch)
+
+
+def drawn_chats(n_phase, share, tok, teaching):
+    """Batches of chats, the same ones every time, on the device: drawing takes longer than learning, so processes do it, which end with
+    this generator. share: of the lists and recitals that come after other turns."""
+    context = multiprocessing.get_context("fork")
+    queues = [context.Queue(4) for _ in range(N_DRAWERS)]
+    processes = [context.Process(target=draw, args=(queue, SEED + 1 + n_phase * N_DRAWERS + i, tok, teaching, share), daemon=True)
+                 for i, queue in enumerate(queues)]
+    for process in processes:
+        process.start()
+    try:
+        for queue in itertools.cycle(queues):
+            yield to_device(queue.get(), teaching.device)
+    finally:
+        for process in processes:
+            process.terminate()
+
+
+def to_device(arrays, device):
+    return [torch.from_numpy(array).to(device) for array in arrays]
 
 
 def chat_loss(weights, ids, targets, first=0, dropout=0.0):
@@ -312,7 +345,7 @@ def held_out_batches(tok, device):
     held_out = [encode_chat(tok, None, before + [(question, meant[0])], False) for meant, before, question in corpus.held_out_questions()]
     held_out.sort(key=lambda chat: len(chat[0]))
     groups = [held_out[i:i + 256] for i in range(0, len(held_out), 256)]
-    return [tensors(group, len(group[-1][0]), device) for group in groups]
+    return [to_device(padded(group, len(group[-1][0])), device) for group in groups]
 
 
 @torch.no_grad()
@@ -370,6 +403,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--threads", type=int, default=2, help="another number rounds otherwise")
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options.add_argument("--from", dest="earlier", help="a checkpoint of an earlier training, which this one goes on from")
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
     o = options.parse_args()
     start, device = time.time(), torch.device(o.device)
@@ -390,7 +424,7 @@ def main():
     all_rows, bags = bag.Rows(asked.bags, device), []
     for _ in range(N_BAGS):
         bags.append(bag.Bag(asked.n_features, len(maker.names), device))
-        bags[-1].train(all_rows, teaching.known, questions.N_PLAIN)
+        bags[-1].train(all_rows, teaching.known, questions.N_KNOWN)
         say("a teacher")
     words = subwords.Subwords(vocabulary["pieces"], device)
     weights = network.initial(network.CONFIG, len(vocabulary["pieces"]))
@@ -398,12 +432,15 @@ def main():
     weights = {name: weight.to(device).requires_grad_() for name, weight in weights.items()}
     say("%d parameters" % sum(w.numel() for w in weights.values()))
     history, held_out, done = [], held_out_batches(tok, device), 0
+    drawn = None
     batches = {"known": asked.batches(lambda: asked.some_of_all(questions.N_KNOWN, teaching.rng), BATCH, teaching.rng),
                "taught": asked.batches(lambda: asked.some_of_all(len(questions.ROUNDS), teaching.rng), BATCH, teaching.rng),
                "lists": asked.batches(lambda: teaching.rng.permutation(np.flatnonzero(teaching.shares[:, 0] < SURE)), BATCH // 2, teaching.rng)}
-    drawn = chats(maker, tok, teaching)
-    for phase in PHASES:
+
+    def learn(phase):
+        nonlocal done, drawn
         teaching.earlier = functools.partial(draw_earlier, maker, tok, phase.earlier)
+        drawn = drawn_chats(PHASES.index(phase), phase.earlier, tok, teaching)
 
         def loss_of(learnt, applied):
             if learnt == "chats":
@@ -417,13 +454,38 @@ def main():
 
         train(phase, weights, words, loss_of, report)
         done += phase.steps
-        if phase is PHASES[0]:
-            teaching.ask_teachers(bags, all_rows, words.applied(weights), phase.first)
-            say("the teachers have been asked")
-            begin_lists(weights, teaching.lists)
+
+    if o.earlier:
+        go_on_from(torch.load(o.earlier, map_location=device), weights, vocabulary, words)
+        teaching.ask_teachers(bags, all_rows, words.applied(weights), 0)
+    else:
+        learn(PHASES[0])
+        teaching.ask_teachers(bags, all_rows, words.applied(weights), PHASES[0].first)
+        begin_lists(weights, teaching.lists)
+    say("the teachers have been asked")
+    for phase in PHASES[1:]:
+        learn(phase)
     share = doubt.learn(words.applied(weights), weights["output.weight"], tok, drawn, teaching.after[-1])
     say("unsure of %.1f %% of the questions set aside" % (100 * share))
     save(o.out, weights, vocabulary, done, history)
+
+
+@torch.no_grad()
+def go_on_from(checkpoint, weights, vocabulary, words):
+    """Takes what was learnt there: of pieces and their parts by their names, so that facts may have come and gone."""
+    there = checkpoint["vocabulary"]["pieces"], subwords.Subwords(checkpoint["vocabulary"]["pieces"]).names
+    here = vocabulary["pieces"], words.names
+    pieces, parts = (rows_of_same_name(*names) for names in zip(here, there))
+    rows = {"token_embd.weight": pieces, "output.weight": pieces, subwords.NAME: parts}
+    for name, weight in weights.items():
+        to, of = rows.get(name, (..., ...))
+        weight[to] = checkpoint["weights"][name][of]
+
+
+def rows_of_same_name(here, there):
+    """Their places here, and there."""
+    places = {name: i for i, name in enumerate(there)}
+    return [i for i, name in enumerate(here) if name in places], [places[name] for name in here if name in places]
 
 
 def save(path, weights, vocabulary, step, history):
