@@ -322,7 +322,7 @@ check-long: check clang asan tsan mutations ## check, clang, the sanitizers, 10,
 
 # Debian's python3-torch belongs to Debian's python3.
 PYTHON ?= /usr/bin/python3
-guide: confab ## train the built-in guide afresh and score it (two hours and a half of two cores; needs python3-torch)
+guide: confab ## train the built-in guide afresh and score it (an hour and a half of two cores with AMX; needs python3-torch)
 	cd app/guide && $(PYTHON) train.py --out ../../build/guide.pt && $(PYTHON) export.py ../../build/guide.pt guide.gguf && \
 		$(PYTHON) said.py > said.txt && $(PYTHON) curve.py ../../build/guide.pt training.svg
 	@$(MAKE) --no-print-directory guide-check

@@ -403,7 +403,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--threads", type=int, default=2, help="another number rounds otherwise")
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    options.add_argument("--from", dest="earlier", help="a checkpoint of an earlier training, which this one goes on from")
+    options.add_argument("--from", dest="checkpoint", help="a checkpoint of an earlier training, which this one goes on from")
     options.add_argument("--out", default="/tmp/guide-checkpoint.pt")
     o = options.parse_args()
     start, device = time.time(), torch.device(o.device)
@@ -455,8 +455,8 @@ def main():
         train(phase, weights, words, loss_of, report)
         done += phase.steps
 
-    if o.earlier:
-        go_on_from(torch.load(o.earlier, map_location=device), weights, vocabulary, words)
+    if o.checkpoint:
+        go_on_from(torch.load(o.checkpoint, map_location=device), weights, vocabulary, words)
         teaching.ask_teachers(bags, all_rows, words.applied(weights), 0)
     else:
         learn(PHASES[0])
