@@ -30,6 +30,13 @@ static bool code_is_pictograph(uint32_t c) {
 
 static bool code_is_flag_half(uint32_t c) { return c >= 0x1f1e6 && c <= 0x1f1ff; }
 
+// A letter joined to the one before by a sign between them, as in Hindi since Unicode 15.1: terminals draw both in columns
+// of their own.
+static bool is_joined_letter(utf8proc_int32_t before, utf8proc_int32_t c) {
+    return utf8proc_get_property(c)->boundclass == UTF8PROC_BOUNDCLASS_OTHER &&
+           utf8proc_get_property(before)->boundclass != UTF8PROC_BOUNDCLASS_PREPEND;
+}
+
 struct cluster {
     uint32_t codes[CELL_CODES];
     int count, width;
@@ -95,6 +102,7 @@ size_t text_glyph(const char *text, size_t size, uint32_t codes[CELL_CODES], int
         for (utf8proc_int32_t state = 0, previous = (utf8proc_int32_t)code; at < size;) {
             size_t n = utf8_decode(text + at, size - at, &code);
             if (utf8proc_grapheme_break_stateful(previous, (utf8proc_int32_t)code, &state)) break;
+            if (is_joined_letter(previous, (utf8proc_int32_t)code)) break;
             cluster_add(&k, code);
             previous = (utf8proc_int32_t)code;
             at += n;
