@@ -162,6 +162,9 @@ bool answer_token(struct answer *a, const struct sample *s) {
 int answer_stop(const struct answer *a) { return splitter_stop(a->splitter); }
 bool answer_is_answer(const struct answer *a) { return splitter_is_answer(a->splitter); }
 bool answer_needs_header(const struct answer *a) { return splitter_needs_header(a->splitter); }
+struct span answer_held(const struct answer *a) {
+    return splitter_held(a->splitter);
+}
 
 void answer_finish(struct answer *a) {
     if (!end_character(a)) splitter_finish(a->splitter);

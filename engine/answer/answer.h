@@ -33,9 +33,10 @@ void answer_token_text(const struct tokenizer *t, int32_t id, char *out, size_t 
 // The same of several: characters that they share are put together.
 void answer_tokens_text(const struct tokenizer *t, const int32_t *ids, int n, char *out, size_t size);
 int answer_stop(const struct answer *a); // which of `stops` ended it, from 1; 0: none of them
-// As splitter_is_answer and splitter_needs_header, of the next token.
+// As splitter_is_answer, splitter_needs_header and splitter_held, of the next token.
 bool answer_is_answer(const struct answer *a);
 bool answer_needs_header(const struct answer *a);
+struct span answer_held(const struct answer *a);
 // At the end: sends the text held back.
 void answer_finish(struct answer *a);
 

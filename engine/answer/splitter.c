@@ -102,11 +102,15 @@ bool splitter_needs_header(const struct splitter *s) {
     return s->p.scheme->kind == CHANNELS_HARMONY && s->place == PLACE_ROLE_GIVEN && !s->n_header;
 }
 
+struct span splitter_held(const struct splitter *s) {
+    return (struct span){s->held, s->n_held};
+}
+
 // ---- output ----
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-static size_t blanks(const char *text, size_t size) {
+size_t splitter_blanks(const char *text, size_t size) {
     size_t n = 0;
     while (n < size && is_blank(text[n])) n++;
     return n;
@@ -114,7 +118,7 @@ static size_t blanks(const char *text, size_t size) {
 
 static void emit(struct splitter *s, const char *text, size_t size) {
     if (!size) return;
-    if (blanks(text, size) < size) s->head = false;
+    if (splitter_blanks(text, size) < size) s->head = false;
     if (s->begins && s->any[s->channel]) s->p.text(s->p.context, s->channel, "\n\n", 2);
     s->begins = false;
     s->any[s->channel] = true;
@@ -146,7 +150,7 @@ static bool pattern_counts(const struct splitter *s, enum pattern_kind kind) {
 // White space before a possible bracket is not part of the answer and does not end it.
 static bool waits_for_answer(const struct splitter *s, const struct pattern *p) {
     bool brackets = s->p.scheme->kind == CHANNELS_BRACKETS;
-    return p->kind == PATTERN_STOP && brackets && s->head && blanks(p->text, p->size) == p->size;
+    return p->kind == PATTERN_STOP && brackets && s->head && splitter_blanks(p->text, p->size) == p->size;
 }
 
 static bool only_at_head(enum pattern_kind kind) { return kind == PATTERN_OPEN || kind == PATTERN_WRAP_OPEN; }
@@ -158,7 +162,7 @@ struct match {
 
 static struct match find_match(const struct splitter *s) {
     struct match m = {NULL, s->n_held};
-    size_t head = blanks(s->held, s->n_held);
+    size_t head = splitter_blanks(s->held, s->n_held);
     for (size_t at = 0; at < s->n_held && !m.pattern; at++) {
         if ((s->held[at] & 0xc0) == 0x80) continue; // inside a character
         for (size_t i = 0; i < s->n_patterns && !m.pattern; i++) {
@@ -177,7 +181,7 @@ static struct match find_match(const struct splitter *s) {
 // White space before a possible bracket is held back, to be dropped with it.
 static bool awaits_open(const struct splitter *s, size_t size) {
     bool brackets = s->p.scheme->kind == CHANNELS_BRACKETS && s->channel == CHANNEL_ANSWER;
-    return brackets && s->head && size <= MAX_BLANK && blanks(s->held, size) == size;
+    return brackets && s->head && size <= MAX_BLANK && splitter_blanks(s->held, size) == size;
 }
 
 // True if it ends the answer.
@@ -200,7 +204,7 @@ static bool apply(struct splitter *s, enum pattern_kind kind) {
 // Emits all held text that can no longer become a mark.
 static void scan(struct splitter *s) {
     for (;;) {
-        if (s->skips) take_held(s, blanks(s->held, s->n_held));
+        if (s->skips) take_held(s, splitter_blanks(s->held, s->n_held));
         if (!s->n_held) return;
         s->skips = false;
         struct match m = find_match(s);
@@ -234,7 +238,7 @@ static const char *const header_words[] = {"assistant", "analysis", "commentary"
 
 // The offset in an unfinished header after a leading header word.
 static size_t header_rest(const struct splitter *s) {
-    size_t at = blanks(s->header, s->n_header), size = s->n_header - at;
+    size_t at = splitter_blanks(s->header, s->n_header), size = s->n_header - at;
     for (size_t i = 0; i < sizeof header_words / sizeof *header_words; i++) {
         size_t length = strlen(header_words[i]), n = size < length ? size : length;
         if (!memcmp(s->header + at, header_words[i], n)) return at + n;
@@ -255,7 +259,7 @@ static void keep_recipient(struct splitter *s) {
 
 // Emits an invalid header as text, from this byte on.
 static void abandon_header(struct splitter *s, size_t from) {
-    if (blanks(s->header + from, s->n_header - from) < s->n_header - from) {
+    if (splitter_blanks(s->header + from, s->n_header - from) < s->n_header - from) {
         enter(s, CHANNEL_ANSWER);
         take(s, s->header + from, s->n_header - from);
     }
@@ -270,7 +274,7 @@ static void leave_part(struct splitter *s) {
 }
 
 static bool header_says(const struct splitter *s, const char *word) {
-    size_t at = blanks(s->header, s->n_header), size = strlen(word);
+    size_t at = splitter_blanks(s->header, s->n_header), size = strlen(word);
     return s->n_header - at >= size && !memcmp(s->header + at, word, size);
 }
 
@@ -349,7 +353,7 @@ bool splitter_mark(struct splitter *s, int32_t token) {
         harmony_mark(s, harmony_mark_of(c, token));
         return s->stopped;
     }
-    if (!s->head || blanks(s->held, s->n_held) < s->n_held) flush(s);
+    if (!s->head || splitter_blanks(s->held, s->n_held) < s->n_held) flush(s);
     s->n_held = 0;
     apply(s, token == c->open ? PATTERN_OPEN : PATTERN_CLOSE);
     return false;

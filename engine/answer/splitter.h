@@ -33,9 +33,11 @@ bool splitter_text(struct splitter *s, const char *text, size_t size);
 int splitter_stop(const struct splitter *s); // which of `stops` was found, from 1; 0: none of them
 // At the end: emits the text held back.
 void splitter_finish(struct splitter *s);
+size_t splitter_blanks(const char *text, size_t size);   // of white space that it begins with, as is dropped at marks
 enum channel splitter_channel(const struct splitter *s); // of the next text
 // Whether text that comes next is the answer's, as far as it is known: not thinking, nor a header.
 bool splitter_is_answer(const struct splitter *s);
 bool splitter_needs_header(const struct splitter *s); // one has to begin, before there is an answer
+struct span splitter_held(const struct splitter *s);  // text that may become a mark; until more is taken
 
 #endif

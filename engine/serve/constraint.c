@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/answer/splitter.h"
 #include "engine/base/panic.h"
 #include "engine/grammar/grammar.h"
 
@@ -13,7 +14,9 @@ struct constraint_vocabulary {
     struct lexicon *lexicon;
     uint32_t *ends; // mask of the tokens that end an answer
     const struct channel_scheme *channels;
-    int32_t open; // opens a thinking, whether its mark counts as a token or as text; −1: none
+    int32_t open;    // opens a thinking, whether its mark counts as a token or as text; −1: none
+    int32_t *beyond; // tokens that may close a thinking and go on with text of the answer
+    int n_beyond;
 };
 
 struct constraint {
@@ -21,6 +24,7 @@ struct constraint {
     struct machine *machine;
     struct position at;
     bool is_answer, needs_header; // of the next token
+    struct span held;             // before it, in a thinking
     bool begun;                   // some of the answer's text is there
     bool over, failed;
     struct status status;
@@ -30,10 +34,40 @@ struct constraint {
 // ---- vocabularies ----
 
 static void set_bit(uint32_t *mask, int32_t id) { mask[id / 32] |= 1u << id % 32; }
+static void clear_bit(uint32_t *mask, int32_t id) { mask[id / 32] &= ~(1u << id % 32); }
 
 static int32_t find_open(const struct tokenizer *t, const struct channel_scheme *c) {
     if (c->kind != CHANNELS_BRACKETS) return -1;
     return c->open >= 0 ? c->open : tokenizer_find(t, c->brackets->open, strlen(c->brackets->open));
+}
+
+// Where in a token the mark in the text that closes a thinking ends, of which held text is the beginning; 0: nowhere.
+// held is NULL: any is.
+static size_t find_close(const struct channel_scheme *c, const struct span *held, struct span token) {
+    const char *mark = c->brackets->close;
+    const size_t size = strlen(mark);
+    for (size_t end = 1; end <= token.size; end++) {
+        const size_t inside = end < size ? end : size, before = size - inside;
+        if (memcmp(token.data + end - inside, mark + before, inside)) continue;
+        if (!held || !before) return end;
+        if (before <= held->size && !memcmp(held->data + held->size - before, mark, before)) return end;
+    }
+    return 0;
+}
+
+static bool goes_beyond(const struct channel_scheme *c, const struct span *held, struct span token) {
+    const size_t end = find_close(c, held, token);
+    return end && end + splitter_blanks(token.data + end, token.size - end) < token.size;
+}
+
+static void find_beyond(struct constraint_vocabulary *v) {
+    const struct lexicon *l = v->lexicon;
+    if (v->channels->kind != CHANNELS_BRACKETS || v->channels->close >= 0) return;
+    for (int32_t i = 0; i < l->n_tokens; i++) {
+        if (!goes_beyond(v->channels, NULL, l->texts[i])) continue;
+        v->beyond = xrealloc(v->beyond, (size_t)(v->n_beyond + 1) * sizeof *v->beyond);
+        v->beyond[v->n_beyond++] = i;
+    }
 }
 
 struct constraint_vocabulary *constraint_vocabulary_open(const struct tokenizer *t, const struct channel_scheme *c) {
@@ -49,6 +83,7 @@ struct constraint_vocabulary *constraint_vocabulary_open(const struct tokenizer 
     for (int i = 0; i < n; i++)
         if (tokenizer_ends_generation(t, i)) set_bit(v->ends, i);
     free(texts);
+    find_beyond(v);
     return v;
 }
 
@@ -56,7 +91,7 @@ void constraint_vocabulary_close(struct constraint_vocabulary *v) {
     if (!v) return;
     lexicon_drop(v->lexicon);
     grammar_drop_unused();
-    free(v->ends);
+    free(v->ends), free(v->beyond);
     free(v);
 }
 
@@ -97,13 +132,14 @@ void constraint_close(struct constraint *c) {
     free(c);
 }
 
-void constraint_follow(struct constraint *c, bool is_answer, bool needs_header) {
+void constraint_follow(struct constraint *c, bool is_answer, bool needs_header, struct span held) {
     if (is_answer && !c->is_answer) {
         c->begun = false;
         note(c, machine_start(c->machine, true, &c->at, &c->status));
     }
     c->is_answer = is_answer;
     c->needs_header = needs_header;
+    c->held = held;
 }
 
 // ---- masks ----
@@ -127,12 +163,15 @@ static bool mask_answer(struct constraint *c) {
            status_fail(&c->status, STATUS_UNSUPPORTED, "the vocabulary has no token that the grammar allows here");
 }
 
-// Anything but the end, or what a header begins with.
+// Anything but the end and text that no grammar would see, or what a header begins with.
 static void mask_before(struct constraint *c) {
-    const struct channel_scheme *s = c->p.vocabulary->channels;
-    const int n = c->p.vocabulary->lexicon->n_words;
-    for (int i = 0; i < n; i++) c->mask[i] = c->needs_header ? 0 : ~c->p.vocabulary->ends[i];
-    if (c->p.end_token >= 0) c->mask[c->p.end_token / 32] &= ~(1u << c->p.end_token % 32);
+    const struct constraint_vocabulary *v = c->p.vocabulary;
+    const struct channel_scheme *s = v->channels;
+    const int n = v->lexicon->n_words;
+    for (int i = 0; i < n; i++) c->mask[i] = c->needs_header ? 0 : ~v->ends[i];
+    if (c->p.end_token >= 0) clear_bit(c->mask, c->p.end_token);
+    for (int i = 0; i < v->n_beyond; i++)
+        if (goes_beyond(s, &c->held, v->lexicon->texts[v->beyond[i]])) clear_bit(c->mask, v->beyond[i]);
     if (!c->needs_header) return;
     set_bit(c->mask, s->harmony[HARMONY_START]);
     set_bit(c->mask, s->harmony[HARMONY_CHANNEL]);
@@ -180,13 +219,15 @@ static bool marks_are_tokens(const struct constraint *c) {
     return !c->p.chat || s->kind == CHANNELS_NONE || s->kind == CHANNELS_HARMONY || s->close >= 0;
 }
 
-// Whether a token may end with, or go beyond, the mark in the text that closes a thinking.
+// Whether a token may begin, continue or end the mark in the text that closes a thinking.
 static bool may_close(const struct constraint *c, int32_t token) {
     const struct lexicon *l = c->p.vocabulary->lexicon;
     if (marks_are_tokens(c)) return false;
-    if (token < 0 || token >= l->n_tokens) return true;
+    if (c->held.size || token < 0 || token >= l->n_tokens) return true;
     const char *close = c->p.vocabulary->channels->brackets->close;
-    return l->texts[token].size && memchr(l->texts[token].data, close[strlen(close) - 1], l->texts[token].size);
+    const struct span text = l->texts[token];
+    return text.size &&
+           (memchr(text.data, *close, text.size) || memchr(text.data, close[strlen(close) - 1], text.size));
 }
 
 // Whether what follows a token before the answer is before it, too.

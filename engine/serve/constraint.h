@@ -1,9 +1,10 @@
 // Constraint: holds an answer to a grammar.
 //
 // The grammar is for the text of the answer: what comes before it, a model's thinking or a header, is free, but for the
-// end of the answer. Before a token is drawn its logits are masked: those that the grammar does not allow become −∞, so
-// that all that is told of the draw belongs to the distribution that is left. One a sequence, owned by it; the masks
-// come from a machine (engine/grammar/machine.h) that all answers to the same grammar share.
+// end of the answer, and tokens that would both close a thinking and begin the answer. Before a token is drawn its
+// logits are masked: those that the grammar does not allow become −∞, so that all that is told of the draw belongs to
+// the distribution that is left. One a sequence, owned by it; the masks come from a machine (engine/grammar/machine.h)
+// that all answers to the same grammar share.
 #ifndef CONFAB_SERVE_CONSTRAINT_H
 #define CONFAB_SERVE_CONSTRAINT_H
 
@@ -31,8 +32,9 @@ struct constraint_params {
 struct constraint *constraint_open(const struct constraint_params *p);
 void constraint_close(struct constraint *c); // NULL: does nothing
 
-// What the next token will be: text of the answer, or before it; then, whether a header has to begin.
-void constraint_follow(struct constraint *c, bool is_answer, bool needs_header);
+// What the next token will be: text of the answer, or before it; then, whether a header has to begin, and what a mark
+// that closes a thinking may have begun with, borrowed until the next call.
+void constraint_follow(struct constraint *c, bool is_answer, bool needs_header, struct span held);
 // Masks the logits [n] that the next token is drawn from. False: constraint_problem says why nothing can be drawn.
 bool constraint_mask(struct constraint *c, float *logits, int n);
 // The next token is this one. False: what may follow it is not known before constraint_follow.

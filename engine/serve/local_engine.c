@@ -92,13 +92,17 @@ static void on_state(void *context, const struct sequence *q, const char *messag
     if (!--r->n_open) request_end(context, r);
 }
 
+static void follow(struct constraint *c, const struct answer *text) {
+    constraint_follow(c, answer_is_answer(text), answer_needs_header(text), answer_held(text));
+}
+
 static bool on_token(void *context, const struct sequence *q, const struct sample *sample) {
     struct local_engine *e = context;
     const struct local_answer *a = q->owner;
     e->drew = true;
     hold(e, a->request->client);
     const bool ends = answer_token(a->text, sample);
-    if (q->constraint) constraint_follow(q->constraint, answer_is_answer(a->text), answer_needs_header(a->text));
+    if (q->constraint) follow(q->constraint, a->text);
     return ends;
 }
 
@@ -187,7 +191,7 @@ static struct constraint *constrain(const struct local_engine *e, const struct l
                                              .end_token =
                                                  stop ? tokenizer_find(e->file->tokenizer, stop, strlen(stop)) : -1};
     struct constraint *c = constraint_open(&params);
-    constraint_follow(c, answer_is_answer(text), answer_needs_header(text));
+    follow(c, text);
     return c;
 }
 

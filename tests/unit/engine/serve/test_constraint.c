@@ -277,12 +277,12 @@ static void test_thinking_is_free(void **state) {
         constraint_open(&(struct constraint_params){.vocabulary = v, .grammar = g, .chat = true, .end_token = -1});
     assert_true(allowed(c, n, digit) && allowed(c, n, open) && !allowed(c, n, letter) && !allowed(c, n, end));
     assert_false(constraint_take(c, open)); // what follows is told by whoever splits the text
-    constraint_follow(c, false, false);
+    constraint_follow(c, false, false, (struct span){0});
     assert_true(allowed(c, n, letter) && allowed(c, n, close) && !allowed(c, n, end));
     assert_true(constraint_take(c, letter));
     assert_int_equal(constraint_fits(c, (int32_t[]){letter, letter, close, letter}, 4), 2);
     assert_false(constraint_take(c, close));
-    constraint_follow(c, true, false);
+    constraint_follow(c, true, false, (struct span){0});
     assert_true(allowed(c, n, digit) && allowed(c, n, line) && !allowed(c, n, letter) && !allowed(c, n, end));
     assert_true(constraint_take(c, line) && constraint_take(c, line));
     assert_true(allowed(c, n, digit) && !allowed(c, n, line) && !allowed(c, n, open));
@@ -304,7 +304,7 @@ static void say(struct constraint *c, struct splitter *s, const struct tokenizer
     constraint_take(c, token);
     if (splitter_is_mark(s, token)) splitter_mark(s, token);
     else splitter_text(s, text.data, text.size);
-    constraint_follow(c, splitter_is_answer(s), splitter_needs_header(s));
+    constraint_follow(c, splitter_is_answer(s), splitter_needs_header(s), splitter_held(s));
 }
 
 static void no_text(void *context, enum channel channel, const char *text, size_t size) {
@@ -321,6 +321,8 @@ static struct opened open_text_marks(void) {
     tiny_vocab_add(&v, "<think>", 0, TOKEN_USER_DEFINED);
     tiny_vocab_add(&v, "</think>", 0, TOKEN_USER_DEFINED);
     for (char c = '!'; c <= '~'; c++) tiny_vocab_add(&v, (char[]){c, 0}, (float)-v.count, TOKEN_NORMAL);
+    tiny_vocab_add(&v, ">x", -200, TOKEN_NORMAL);
+    tiny_vocab_add(&v, "nk>7", -201, TOKEN_NORMAL);
     gguf_writer_string(&w, "tokenizer.ggml.model", "llama");
     gguf_writer_u32(&w, "tokenizer.ggml.bos_token_id", 1);
     gguf_writer_u32(&w, "tokenizer.ggml.eos_token_id", 2);
@@ -366,6 +368,36 @@ static void test_thinking_between_text_marks_is_free(void **state) {
     close_opened(&o);
 }
 
+// Text that comes with the mark in one token would be the answer's without the grammar having seen it.
+static void test_a_thinking_is_closed_before_the_answer(void **state) {
+    (void)state;
+    struct opened o = open_text_marks();
+    if (!o.t) fail_msg("%s", o.status.text);
+    const int n = tokenizer_count(o.t);
+    const int32_t more = token_of(o.t, ">x"), end = token_of(o.t, "nk>7"), mark = token_of(o.t, ">");
+    const struct channel_scheme scheme = channel_recognise(o.t, CHAT_TEMPLATE_NONE, (struct span){0});
+    struct constraint_vocabulary *v = constraint_vocabulary_open(o.t, &scheme);
+    struct splitter *s = splitter_open(&(struct splitter_params){.scheme = &scheme, .text = no_text});
+    struct grammar *g = compile(GRAMMAR_REGEX, "[0-9]");
+    struct constraint *c =
+        constraint_open(&(struct constraint_params){.vocabulary = v, .grammar = g, .chat = true, .end_token = -1});
+    say(c, s, o.t, token_of(o.t, "<think>"));
+    assert_true(allowed(c, n, more) && allowed(c, n, end) && allowed(c, n, mark));
+    assert_int_equal(constraint_fits(c, (int32_t[]){token_of(o.t, "x"), token_of(o.t, "<"), mark}, 3), 1);
+    for (const char *at = "</thi"; *at; at++) say(c, s, o.t, token_of(o.t, (char[]){*at, 0}));
+    assert_true(allowed(c, n, more) && !allowed(c, n, end) && allowed(c, n, mark));
+    assert_int_equal(constraint_fits(c, (int32_t[]){token_of(o.t, "n"), token_of(o.t, "k")}, 2), 0);
+    for (const char *at = "nk"; *at; at++) say(c, s, o.t, token_of(o.t, (char[]){*at, 0}));
+    assert_true(!allowed(c, n, more) && allowed(c, n, end) && allowed(c, n, mark));
+    say(c, s, o.t, mark);
+    assert_true(allowed(c, n, token_of(o.t, "7")) && !allowed(c, n, more) && !allowed(c, n, end));
+    constraint_close(c);
+    splitter_close(s);
+    constraint_vocabulary_close(v);
+    grammar_drop(g);
+    close_opened(&o);
+}
+
 static void test_harmony_begins_with_a_header(void **state) {
     (void)state;
     struct bench *b = bench_open((struct tiny_model_options){.pre = "qwen2"}, &cpu_backend, (struct engine_params){0});
@@ -378,7 +410,7 @@ static void test_harmony_begins_with_a_header(void **state) {
     struct grammar *g = compile(GRAMMAR_REGEX, "[0-9]{2}");
     struct constraint *c =
         constraint_open(&(struct constraint_params){.vocabulary = v, .grammar = g, .chat = true, .end_token = -1});
-    constraint_follow(c, splitter_is_answer(s), splitter_needs_header(s));
+    constraint_follow(c, splitter_is_answer(s), splitter_needs_header(s), splitter_held(s));
     assert_true(allowed(c, n, HARMONY_CHANNEL) && allowed(c, n, HARMONY_START));
     assert_true(!allowed(c, n, digit) && !allowed(c, n, letter) && !allowed(c, n, end));
     say(c, s, t, HARMONY_CHANNEL);
@@ -437,6 +469,7 @@ int main(void) {
         cmocka_unit_test(test_pre_empted_answers_hold),
         cmocka_unit_test(test_thinking_is_free),
         cmocka_unit_test(test_thinking_between_text_marks_is_free),
+        cmocka_unit_test(test_a_thinking_is_closed_before_the_answer),
         cmocka_unit_test(test_harmony_begins_with_a_header),
         cmocka_unit_test(test_a_vocabulary_may_lack_tokens),
     };
