@@ -90,6 +90,7 @@ struct request_params {
     int room; // tokens that the context must have left for each answer; otherwise it fails with FINISH_CONTEXT; 0: one
     double time_limit; // seconds, 0: none
     bool ignore_end;   // do not stop at end-of-generation tokens (bench)
+    bool score_prompt; // EVENT_PROMPT tells how likely its tokens are; so all of them are computed
     bool background;   // another program asks: it has the places, rows and pages that persons' requests leave
     // The last message is still being written: the prompt is computed while nothing else of a person's is, or as far as
     // that lengthens no step of those, so that the request that follows finds it; nothing is generated. Its pages are
@@ -107,6 +108,7 @@ enum engine_event_kind {
     EVENT_STATE, // state (and reason, and message when failed) changed
     EVENT_TEXT, // text, and the token it came from when token ≥ 0 (long pieces come as several events, the later with
                 // token −1)
+    EVENT_PROMPT, // a token of the prompt, one after the other, with what EVENT_TEXT tells of one; no text
     EVENT_NOTICE, // something about the request that a person should know, in text
 };
 
@@ -123,10 +125,11 @@ struct engine_event {
     // Tokens: of the prompt; of it and of what the answer begins with, those found in the KV cache; of the answer.
     int n_prompt, n_reused, n_generated;
     int n_drafted, n_accepted; // tokens guessed and computed, and those of them in the answer
-    // EVENT_TEXT
+    // EVENT_TEXT and EVENT_PROMPT
     enum channel channel;
     int32_t token;
-    float probability;  // of the chosen token under the untempered distribution; NaN: it was given, not drawn
+    float probability;  // of this token under the untempered distribution; NaN: the answer begins with it as it was
+                        // given, or the prompt does
     float entropy;      // of that distribution, in bits; NaN likewise
     bool accepted;      // a draft had guessed it
     int n_alternatives; // 0 likewise

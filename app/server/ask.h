@@ -34,6 +34,7 @@ struct ask {
     int n_others;
     int best_of;     // of so many answers those are wanted; 0: not said
     bool echo;       // the prompt is a part of the answer
+    bool only_echo;  // and all of it
     bool ignore_end; // tokens that would end the answer do not
     char **parts;    // owned: texts that were put together
     int n_parts;

@@ -23,7 +23,7 @@ static void generation_free(struct generation *g) {
     server_model_rest(g->model);
     for (int i = 0; i < g->n_stops; i++) free(g->stops[i]);
     free(g->stops);
-    for (int i = 0; i < g->n_prompts; i++) free(g->prompts[i].echo);
+    for (int i = 0; i < g->n_prompts; i++) bytes_free(&g->prompts[i].echo);
     free(g->prompts);
     free(g->answers);
     free(g);
@@ -33,6 +33,13 @@ static void abandon(void *owner) {
     struct generation *g = owner;
     g->exchange = NULL;
     for (int i = 0; i < g->n_prompts; i++) engine_cancel(g->model->client, g->prompts[i].request);
+}
+
+static struct bytes text_of(const struct model_file *file, const struct request_params *p) {
+    struct bytes text = {0};
+    if (p->raw) bytes_add(&text, p->raw, strlen(p->raw));
+    else text.data = model_file_detokenize(file, p->ids, (size_t)p->n_ids, &text.size, NULL);
+    return text;
 }
 
 void generation_begin(struct server *s, struct exchange *x, const struct reply_form *form, struct server_model *m,
@@ -49,6 +56,7 @@ void generation_begin(struct server *s, struct exchange *x, const struct reply_f
                              .stream = a->stream,
                              .with_usage = a->with_usage,
                              .logprobs = a->logprobs,
+                             .only_echo = a->only_echo,
                              .top_logprobs = a->top_logprobs,
                              .prompts = xcalloc(1 + (size_t)a->n_others, sizeof *g->prompts),
                              .n_prompts = 1 + a->n_others,
@@ -65,7 +73,7 @@ void generation_begin(struct server *s, struct exchange *x, const struct reply_f
     x->owner = g, x->gone = abandon;
     g->number = requests->conversation;
     for (int i = 0; i < g->n_prompts; i++) {
-        g->prompts[i].echo = a->echo ? xstrdup(requests[i].raw) : NULL;
+        if (a->echo) g->prompts[i].echo = text_of(m->file, &requests[i]);
         g->prompts[i].request = engine_submit(m->client, &requests[i]);
     }
 }
@@ -77,8 +85,9 @@ static json_t *token_json(const struct model_file *file, int32_t id, float proba
     char *text = model_file_detokenize(file, &id, 1, &size, NULL);
     json_t *bytes = json_array();
     for (size_t i = 0; text && i < size; i++) json_array_append_new(bytes, json_integer((unsigned char)text[i]));
-    json_t *token = json_pack("{s:o, s:f, s:o}", "token", reply_text(text, text ? size : 0), "logprob",
-                              probability > 0 ? log((double)probability) : -9999.0, "bytes", bytes);
+    json_t *logprob = isnan(probability) ? json_null() : json_real(probability > 0 ? log((double)probability) : -9999);
+    json_t *token =
+        json_pack("{s:o, s:o, s:o}", "token", reply_text(text, text ? size : 0), "logprob", logprob, "bytes", bytes);
     free(text);
     return token;
 }
@@ -119,6 +128,7 @@ void generations_ping(struct server *s) {
 
 static void take_text(struct generation *g, int index, const struct engine_event *e) {
     struct generated *answer = &g->answers[index];
+    if (g->only_echo) return;
     if (e->token >= 0) figures_token(&g->model->figures, g->submitted, answer->last, e->at);
     if (e->token >= 0) answer->last = e->at;
     if (!g->first) g->first = e->at, g->state = REQUEST_DECODING;
@@ -162,7 +172,7 @@ static void take_end(struct generation *g, int index, const struct engine_event 
     answer->ended = true;
     answer->reason = e->reason;
     answer->stop = e->stop > 0 && e->stop <= g->n_stops ? g->stops[e->stop - 1] : NULL;
-    answer->n_tokens = e->n_generated;
+    answer->n_tokens = g->only_echo ? 0 : e->n_generated;
     g->ended = e->at;
     figures_end(&g->model->figures, g->submitted, e);
     g->n_open--, g->server->n_answers--;
@@ -196,6 +206,7 @@ void generation_take(struct server *s, const struct server_model *m, const struc
     if (g->answers[index].ended) return;
     if (e->kind == EVENT_STATE) note_tokens(g, &g->prompts[prompt], e);
     if (e->kind == EVENT_STATE && !g->first && e->state < REQUEST_FINISHED) g->state = e->state;
+    if (e->kind == EVENT_PROMPT && g->exchange) note_logprobs(g, &g->answers[index], e);
     if (e->kind == EVENT_TEXT) take_text(g, index, e);
     else if (e->kind == EVENT_STATE && e->state >= REQUEST_FINISHED) take_end(g, index, e);
 }

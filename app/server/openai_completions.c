@@ -38,18 +38,36 @@ static bool read_prompt(const json_t *value, const char *name, struct ask *a, st
     return read;
 }
 
+// As the field of that name in a table, which means more here than its value.
+static bool read_as(const struct field *table, const json_t *value, const char *name, struct ask *a,
+                    struct refusal *r) {
+    json_t *object = json_pack("{s:O}", name, value);
+    const bool read = fields_read(object, table, true, a, r);
+    json_decref(object);
+    return read;
+}
+
 static bool read_logprobs(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
-    static const struct field fields[] = {
+    static const struct field table[] = {
         {"logprobs", FIELD_INT, .low = 0, .high = SAMPLING_TOP, .place = offsetof(struct ask, top_logprobs)},
         {0},
     };
-    json_t *object = json_pack("{s:O}", name, value);
-    a->logprobs = fields_read(object, fields, true, a, r);
-    json_decref(object);
-    return a->logprobs;
+    return a->logprobs = read_as(table, value, name, a, r);
+}
+
+// With 0 an echo is all that is wanted. One token is drawn all the same, which nobody sees.
+static bool read_max_tokens(const json_t *value, const char *name, struct ask *a, struct refusal *r) {
+    static const struct field table[] = {
+        {"max_tokens", FIELD_INT, .low = 0, .high = 16777216, .place = offsetof(struct ask, max_tokens)},
+        {0},
+    };
+    const bool read = read_as(table, value, name, a, r);
+    if (read && !a->max_tokens) a->only_echo = true, a->max_tokens = 1;
+    return read;
 }
 
 const struct field openai_completions_fields[] = {
+    {"max_tokens", FIELD_READ, .read = read_max_tokens},
     {.name = "", .kind = FIELD_TABLE, .table = openai_choice_fields},
     {"prompt", FIELD_READ, .read = read_prompt},
     {"echo", FIELD_FLAG, .place = offsetof(struct ask, echo)},
@@ -67,8 +85,17 @@ static int characters(const char *text) {
     return n;
 }
 
-// Of the prompt that an answer continues; NULL: it is not wanted.
-static const char *echo_of(const struct generation *g, int index) { return g->prompts[index / g->n_each].echo; }
+// The likeliest tokens and this one, by their texts; null: nobody knows.
+static json_t *tops_json(const json_t *token) {
+    size_t i;
+    json_t *other, *value = json_object_get(token, "logprob");
+    if (json_is_null(value)) return json_null();
+    json_t *tops = json_object();
+    json_array_foreach(json_object_get(token, "top_logprobs"), i, other)
+        json_object_set(tops, json_string_value(json_object_get(other, "token")), json_object_get(other, "logprob"));
+    json_object_set(tops, json_string_value(json_object_get(token, "token")), value);
+    return tops;
+}
 
 // From the list that chats have.
 static json_t *logprobs_json(struct generated *answer) {
@@ -77,13 +104,9 @@ static json_t *logprobs_json(struct generated *answer) {
     if (!answer->logprobs) return json_null();
     json_t *tokens = json_array(), *values = json_array(), *tops = json_array(), *offsets = json_array();
     json_array_foreach(answer->logprobs, i, token) {
-        size_t k;
-        json_t *other, *top = json_object();
-        json_array_foreach(json_object_get(token, "top_logprobs"), k, other)
-            json_object_set(top, json_string_value(json_object_get(other, "token")), json_object_get(other, "logprob"));
         json_array_append(tokens, json_object_get(token, "token"));
         json_array_append(values, json_object_get(token, "logprob"));
-        json_array_append_new(tops, top);
+        json_array_append_new(tops, tops_json(token));
         json_array_append_new(offsets, json_integer(answer->offset));
         answer->offset += characters(json_string_value(json_object_get(token, "token")));
     }
@@ -102,11 +125,16 @@ static json_t *choice_json(struct generated *answer, int index, json_t *text) {
                      "finish_reason", answer->ended ? openai_reason(answer) : NULL);
 }
 
+// The prompt that an answer continues, if it is wanted.
+static void add_echo(const struct generation *g, int index, struct bytes *out) {
+    const struct bytes *echo = &g->prompts[index / g->n_each].echo;
+    bytes_add(out, echo->data, echo->size);
+}
+
 static void write_chunk(struct generation *g, int index, const char *text, size_t size) {
     struct generated *answer = &g->answers[index];
     struct bytes all = {0};
-    const char *echo = answer->any ? NULL : echo_of(g, index);
-    if (echo) bytes_add(&all, echo, strlen(echo)), answer->offset = characters(echo);
+    if (!answer->any) add_echo(g, index, &all);
     bytes_add(&all, text, size);
     json_t *chunk = object_json(g, json_pack("[o]", choice_json(answer, index, reply_text(all.data, all.size))));
     if (g->with_usage) json_object_set_new(chunk, "usage", json_null());
@@ -127,8 +155,7 @@ static json_t *whole_json(const struct generation *g) {
     for (int i = 0; i < g->n_answers; i++) {
         struct generated *answer = &g->answers[i];
         struct bytes text = {0};
-        const char *echo = echo_of(g, i);
-        if (echo) bytes_add(&text, echo, strlen(echo)), answer->offset = characters(echo);
+        add_echo(g, i, &text);
         bytes_add(&text, answer->texts[CHANNEL_ANSWER].data, answer->texts[CHANNEL_ANSWER].size);
         json_array_append_new(choices, choice_json(answer, i, reply_text(text.data, text.size)));
         bytes_free(&text);

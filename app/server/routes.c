@@ -52,13 +52,9 @@ static bool check_prompt(const struct model_info *info, const struct ask_prompt 
 }
 
 static bool check_prompts(const struct model_info *info, const struct ask *a, const char *field, struct refusal *r) {
-    bool texts = a->prompt, good = check_prompt(info, &(struct ask_prompt){a->prompt, a->ids, a->n_ids}, field, r);
-    for (int i = 0; i < a->n_others && good; i++) {
-        good = check_prompt(info, &a->others[i], field, r);
-        texts &= a->others[i].text != NULL;
-    }
-    if (!good || !a->echo || (texts && !a->logprobs)) return good;
-    return refuse(r, 400, "echo", "not supported with %s", texts ? "logprobs" : "token ids");
+    bool good = check_prompt(info, &(struct ask_prompt){a->prompt, a->ids, a->n_ids}, field, r);
+    for (int i = 0; i < a->n_others && good; i++) good = check_prompt(info, &a->others[i], field, r);
+    return good;
 }
 
 static bool check(const struct server *s, const struct server_model *m, const struct ask *a,
@@ -67,6 +63,7 @@ static bool check(const struct server *s, const struct server_model *m, const st
     if (!a->n_messages && !a->prompt && !a->n_ids) return refuse(r, 400, form->prompt, "is empty, or missing");
     if (!check_prompts(m->info, a, form->prompt, r)) return false;
     if (a->best_of && a->best_of != a->n_answers) return refuse(r, 400, "best_of", "not supported unless it is n");
+    if (a->only_echo && !a->echo) return refuse(r, 400, "max_tokens", "may be 0 only with echo");
     if (a->top_logprobs && !a->logprobs) return refuse(r, 400, "top_logprobs", "needs logprobs to be true");
     if (chosen && !reasoning_fits(m->info, a->reasoning))
         return refuse(r, 400, form->effort, "the model does not offer a choice");
@@ -87,6 +84,7 @@ struct request_params route_params(const struct server *s, const struct ask *a) 
                                    .grammar = a->grammar,
                                    .max_tokens = a->max_tokens,
                                    .ignore_end = a->ignore_end,
+                                   .score_prompt = a->echo && a->logprobs,
                                    .time_limit = s->settings.time_limit,
                                    .background = true};
 }

@@ -154,7 +154,7 @@ void server_pool_close(struct server *s);
 
 struct generated {         // an answer
     struct bytes texts[2]; // by channel
-    json_t *logprobs;      // a list, owned; NULL: none
+    json_t *logprobs;      // a list, owned, behind an echo's; NULL: none
     int n_tokens, n_thinking;
     uint64_t last; // clock_ns of its latest token; 0: none yet
     int offset;    // in characters, of the text that follows
@@ -169,7 +169,7 @@ struct generated {         // an answer
 struct generated_prompt {
     uint64_t request;
     int n_tokens, n_reused;
-    char *echo; // its text, owned; NULL: not wanted
+    struct bytes echo; // its text; empty: not wanted
 };
 
 struct generation {
@@ -182,7 +182,7 @@ struct generation {
     int64_t created;                  // seconds since 1970
     uint64_t submitted, first, ended; // clock_ns; first: text; 0: not yet
     uint64_t heard;                   // likewise, when the client last heard something, or asked
-    bool stream, with_usage, logprobs, begun;
+    bool stream, with_usage, logprobs, only_echo, begun;
     int top_logprobs;
     int n_events; // of a stream that numbers them
     char **stops; // owned

@@ -159,6 +159,13 @@ bool answer_token(struct answer *a, const struct sample *s) {
     return stopped;
 }
 
+void answer_prompt(struct answer *a, const struct sample *s) {
+    set_event(a, s);
+    a->event.kind = EVENT_PROMPT;
+    send(a, CHANNEL_ANSWER, "", 0);
+    a->event.kind = EVENT_TEXT;
+}
+
 int answer_stop(const struct answer *a) { return splitter_stop(a->splitter); }
 bool answer_is_answer(const struct answer *a) { return splitter_is_answer(a->splitter); }
 bool answer_needs_header(const struct answer *a) { return splitter_needs_header(a->splitter); }

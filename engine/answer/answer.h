@@ -28,6 +28,8 @@ struct answer *answer_open(const struct answer_params *p);
 void answer_close(struct answer *a);
 // True if the token ends the answer; otherwise sends its text.
 bool answer_token(struct answer *a, const struct sample *sample);
+// Sends a token of the prompt, and how likely it is.
+void answer_prompt(struct answer *a, const struct sample *sample);
 // Of a token, as valid UTF-8, cut at a character to `size` with its NUL.
 void answer_token_text(const struct tokenizer *t, int32_t id, char *out, size_t size);
 // The same of several: characters that they share are put together.

@@ -137,7 +137,7 @@ static bool fits(const struct scheduler *s, const struct sequence *q) {
 
 // ---- admission ----
 
-// Where most of a sequence's tokens are to be had. At least one token is left to compute.
+// Where most of a sequence's tokens are to be had. Those of which more is wanted are left to compute.
 struct source {
     struct prefix_match cached;
     const struct sequence *running; // has computed `n` of them, more than are in the index; NULL: none
@@ -147,7 +147,7 @@ struct source {
 };
 
 static struct source find_source(const struct scheduler *s, const struct sequence *q) {
-    const int n = q->n_tokens - 1;
+    const int n = sequence_silent(q);
     struct source found = {.cached = prefix_find(&s->prefixes, q->tokens, n)};
     found.n = found.cached.n_tokens;
     for (int i = 0; i < s->n_sequences; i++) {

@@ -85,6 +85,7 @@ static uint64_t local_submit(struct engine_client *c, const struct request_param
                                             .room = p->room,
                                             .read_ahead = p->read_ahead,
                                             .background = p->background,
+                                            .score_prompt = p->score_prompt,
                                             .time_limit = p->time_limit,
                                             .submitted = clock_seconds()};
     request_add_answers(r, p);

@@ -106,6 +106,12 @@ static bool on_token(void *context, const struct sequence *q, const struct sampl
     return ends;
 }
 
+static void on_scored(void *context, const struct sequence *q, const struct sample *sample) {
+    const struct local_answer *a = q->owner;
+    hold(context, a->request->client);
+    answer_prompt(a->text, sample);
+}
+
 static void on_drawn(void *context, const struct sequence *q, const struct sampler_input *in, int32_t token) {
     const struct local_client *c = ((const struct local_answer *)q->owner)->request->client;
     (void)context;
@@ -401,8 +407,13 @@ static bool on_step(void *context) {
 }
 
 struct scheduler_events local_engine_events(struct local_engine *e) {
-    return (struct scheduler_events){
-        .context = e, .state = on_state, .token = on_token, .drawn = on_drawn, .stop = on_step, .moved = on_moved};
+    return (struct scheduler_events){.context = e,
+                                     .state = on_state,
+                                     .token = on_token,
+                                     .scored = on_scored,
+                                     .drawn = on_drawn,
+                                     .stop = on_step,
+                                     .moved = on_moved};
 }
 
 // Waits for a command until a time by clock_seconds(); HUGE_VAL: for ever. False: none came.

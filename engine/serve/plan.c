@@ -148,6 +148,13 @@ struct share {
     int rows, draws; // that are left
 };
 
+// Of what q has left to compute, as far as a step with so many more draws can have it.
+static int rows_within(const struct sequence *q, const struct share *share) {
+    const int silent = sequence_silent(q) - q->kv.n_tokens, missing = sequence_missing(q);
+    const int most = (silent > 0 ? silent : 0) + share->draws;
+    return missing < most ? missing : most;
+}
+
 // The prompt without rows that has the fewest left to compute, and can have one.
 static struct sequence *shortest_prompt(const struct scheduler *s, const struct sequence *but,
                                         const struct share *share) {
@@ -155,7 +162,7 @@ static struct sequence *shortest_prompt(const struct scheduler *s, const struct 
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
         if (!reads_prompt(s, q) || q->n_rows || q == but) continue;
-        if (!share->draws && sequence_missing(q) == 1) continue;
+        if (!rows_within(q, share)) continue;
         if (!shortest || sequence_missing(q) < sequence_missing(shortest)) shortest = q;
     }
     return shortest;
@@ -163,11 +170,11 @@ static struct sequence *shortest_prompt(const struct scheduler *s, const struct 
 
 // Gives a prompt up to n rows; the last one only where a token can be drawn.
 static void give(struct scheduler *s, struct sequence *q, int n, struct share *share) {
-    if (n > sequence_missing(q)) n = sequence_missing(q);
-    const bool ends = n > 0 && n == sequence_missing(q);
-    if (ends && !share->draws) n--;
-    else share->draws -= ends;
-    if (n > 0 && admission_reserve(s, q, n)) share->rows -= n;
+    const int most = rows_within(q, share), before = sequence_outputs(q);
+    if (n > most) n = most;
+    if (n <= 0 || !admission_reserve(s, q, n)) return;
+    share->rows -= n;
+    share->draws -= sequence_outputs(q) - before;
 }
 
 // Rows in the step so far: one each of those that decode or begin to.
@@ -229,10 +236,7 @@ static int rows_beside(struct scheduler *s, int n_rows) {
 
 static int count_draws(const struct scheduler *s) {
     int n = 0;
-    for (int i = 0; i < s->n_sequences; i++) {
-        const struct sequence *q = s->sequences[i];
-        if (q->n_rows && !sequence_missing(q)) n += 1 + q->n_proposed;
-    }
+    for (int i = 0; i < s->n_sequences; i++) n += sequence_outputs(s->sequences[i]);
     return n;
 }
 
@@ -241,7 +245,7 @@ static struct sequence *next_beside(const struct scheduler *s, const struct shar
     struct sequence *next = NULL;
     for (int i = 0; i < s->n_sequences; i++) {
         struct sequence *q = s->sequences[i];
-        if (!q->yields || !sequence_runs(q) || q->n_rows || (!share->draws && sequence_missing(q) == 1)) continue;
+        if (!q->yields || !sequence_runs(q) || q->n_rows || !rows_within(q, share)) continue;
         if (!next || q->last_turn < next->last_turn) next = q;
     }
     return next;
@@ -310,11 +314,13 @@ static void build_batch(struct scheduler *s) {
         for (int k = 0; k < q->n_rows; k++) s->rows[b->n_rows++] = (struct batch_row){.token = q->tokens[position + k]};
         s->decode_rows += q->state == REQUEST_DECODING;
         hurries |= q->state == REQUEST_DECODING && !q->request->background;
-        if (sequence_missing(q) || q->request->read_ahead) continue;
-        s->draws[s->n_draws++] = (struct scheduler_draw){.sequence = q, .first = n_logits};
-        n_logits += 1 + q->n_proposed;
+        const int outputs = q->request->read_ahead ? 0 : sequence_outputs(q);
+        if (!outputs) continue;
+        const int scores = sequence_scores(q) ? outputs - !sequence_missing(q) : 0;
+        s->draws[s->n_draws++] = (struct scheduler_draw){.sequence = q, .first = n_logits + scores, .n_scores = scores};
+        n_logits += outputs;
         s->draft_rows += q->n_proposed;
-        for (int k = 0; k <= q->n_proposed; k++) s->rows[b->n_rows - 1 - k].output = ROW_LOGITS;
+        for (int k = 0; k < outputs; k++) s->rows[b->n_rows - 1 - k].output = ROW_LOGITS;
         for (int k = 0; k < q->n_proposed; k++)
             s->cache.pages[q->kv.pages[(q->kv.n_tokens - 1 - k) / KV_PAGE_TOKENS]].drafted = (uint32_t)s->turn;
     }

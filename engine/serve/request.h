@@ -13,6 +13,7 @@ struct request {
     bool limited_by_user;       // by max_tokens
     bool read_ahead;            // as of struct request_params
     bool background;            // likewise
+    bool score_prompt;          // likewise
     bool forgotten;             // its conversation is deleted: nothing goes into the prefix index
     double submitted, deadline; // seconds; deadline 0: none
 };

@@ -203,21 +203,33 @@ static int32_t draw(struct sampler *m, const struct row *r, struct front_scratch
     return row_equal_to(r, front.least, number < front.ties ? (int)number : front.ties - 1);
 }
 
-struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in) {
-    struct sample out = {0};
+// m is NULL: the token is known.
+static struct sample sample(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in,
+                            int32_t token) {
+    struct sample out = {.token = token};
     struct row r = {.logits = in->logits, .n = in->n_vocab, .block_max = x->block_max};
     if (!x->fronts.kernels->maxima(r.logits, r.n, r.block_max)) return out;
     double sum;
     float max = r.max = row_largest(r.block_max, row_blocks(r.n));
     if (max == -INFINITY) return out;
     report(&r, &x->fronts, &out, &sum);
-    penalise(&m->sampling, x, in);
-    refresh_maxima(&r, x);
-    out.token = m->sampling.temperature > 0 ? draw(m, &r, &x->fronts) : likeliest(&r);
-    unpenalise(x, in);
+    if (m) {
+        penalise(&m->sampling, x, in);
+        refresh_maxima(&r, x);
+        out.token = m->sampling.temperature > 0 ? draw(m, &r, &x->fronts) : likeliest(&r);
+        unpenalise(x, in);
+    }
     out.probability = (float)((double)row_exp(in->logits[out.token] - max) / sum);
     out.ok = true;
     return out;
+}
+
+struct sample sampler_score(struct sampler_scratch *x, const struct sampler_input *in, int32_t token) {
+    return sample(NULL, x, in, token);
+}
+
+struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in) {
+    return sample(m, x, in, -1);
 }
 
 // ---- what knobs make of it ----

@@ -39,6 +39,8 @@ void sampler_skip(struct sampler *m, int n);
 // A changed seed starts the generator anew, everything else goes on with it.
 void sampler_change(struct sampler *m, const struct sampling *s);
 struct sample sampler_next(struct sampler *m, struct sampler_scratch *x, const struct sampler_input *in);
+// The same of a token that is there already: nothing is drawn.
+struct sample sampler_score(struct sampler_scratch *x, const struct sampler_input *in, int32_t token);
 // What these knobs make of logits that a token was drawn from: all of *out but the conversation and the texts.
 void sampler_explain(const struct sampling *s, struct sampler_scratch *x, const struct sampler_input *in, int32_t drawn,
                      struct distribution *out);

@@ -194,6 +194,7 @@ static struct request *request_new(const struct scheduler *s, const struct sched
                           .disk_owner = q->disk_owner,
                           .read_ahead = q->read_ahead,
                           .background = q->background,
+                          .score_prompt = q->score_prompt,
                           .n_prompt = n_prompt,
                           .n_begun = q->n_begun,
                           .n_open = q->n_answers > 1 ? q->n_answers : 1,
@@ -396,7 +397,7 @@ static void expire(struct scheduler *s, double now) {
     }
 }
 
-// What draw number i of d is made from.
+// What draw number i of d is made from; below 0: a score.
 static struct sampler_input draw_input(const struct scheduler *s, const struct scheduler_draw *d, int i) {
     const struct sequence *q = d->sequence;
     return (struct sampler_input){.logits = s->logits + (size_t)(d->first + i) * (size_t)s->n_vocab,
@@ -405,8 +406,13 @@ static struct sampler_input draw_input(const struct scheduler *s, const struct s
                                   .n_tokens = q->n_tokens + i};
 }
 
-// Draws the next token, and goes on from the rows of the proposed ones as long as it is what was drawn: so each is
-// drawn once, in order and from the same logits as without them.
+static int32_t scored_token(const struct scheduler_draw *d, int k) {
+    const struct sequence *q = d->sequence;
+    return q->tokens[sequence_silent(q) + 1 + d->n_scores + k];
+}
+
+// Scores, where that is wanted. Draws the next token, and goes on from the rows of the proposed ones as long as it is
+// what was drawn: so each is drawn once, in order and from the same logits as without them.
 static void sample_sequence(void *context, int i, int worker) {
     struct scheduler *s = context;
     struct scheduler_draw *d = &s->draws[i];
@@ -414,6 +420,11 @@ static void sample_sequence(void *context, int i, int worker) {
     const int32_t *proposed = q->tokens + q->n_tokens;
     struct sample *drawn;
     d->n_drawn = 0;
+    for (int k = -d->n_scores; k < 0; k++) {
+        const struct sampler_input in = draw_input(s, d, k);
+        s->samples[d->first + k] = sampler_score(s->scratch[worker], &in, scored_token(d, k));
+    }
+    if (sequence_missing(q)) return;
     do {
         const struct sampler_input in = draw_input(s, d, d->n_drawn);
         drawn = &s->samples[d->first + d->n_drawn++];
@@ -486,8 +497,29 @@ static void learn_guess(const struct scheduler *s, const struct scheduler_draw *
         draft_learn(draft, i, s->samples[d->first + i].token == draft->guess[i]);
 }
 
+static void tell_score(const struct scheduler *s, struct sequence *q, const struct sample *score) {
+    q->n_scored++;
+    if (s->events.scored) s->events.scored(s->events.context, q, score);
+}
+
+// Hands on how likely the prompt's tokens are; of the first nobody knows. False: nobody can say.
+static bool deliver_scores(const struct scheduler *s, const struct scheduler_draw *d) {
+    struct sequence *q = d->sequence;
+    const struct sample first = {.ok = true, .token = q->tokens[0], .probability = NAN, .entropy = NAN};
+    if (sequence_scores(q) && !q->n_scored) tell_score(s, q, &first);
+    for (int k = -d->n_scores; k < 0 && sequence_scores(q); k++) {
+        if (!s->samples[d->first + k].ok) return false;
+        tell_score(s, q, &s->samples[d->first + k]);
+    }
+    return true;
+}
+
+static void end_not_finite(struct scheduler *s, struct sequence *q) {
+    end_unsound(s, q, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
+}
+
 // Hands the drawn tokens on, up to one that ends the answer.
-static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct metrics_step *step) {
+static void deliver_drawn(struct scheduler *s, const struct scheduler_draw *d, struct metrics_step *step) {
     struct sequence *q = d->sequence;
     const struct sample *samples = s->samples + d->first;
     const bool ok = samples[d->n_drawn - 1].ok;
@@ -512,8 +544,12 @@ static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct 
     step->decode_rows += drafted;
     step->decoded += accepted;
     if (ends) end(s, q, FINISH_END, "");
-    else if (!end_complete(s, q) && !ok)
-        end_unsound(s, q, "the model's output holds NaN or infinity; its pages in the KV cache were dropped");
+    else if (!end_complete(s, q) && !ok) end_not_finite(s, q);
+}
+
+static void deliver(struct scheduler *s, const struct scheduler_draw *d, struct metrics_step *step) {
+    if (!deliver_scores(s, d)) end_not_finite(s, d->sequence);
+    else if (d->n_drawn) deliver_drawn(s, d, step);
 }
 
 static void fail_batch(struct scheduler *s, const char *message) {

@@ -30,7 +30,9 @@ struct scheduler_events {
     // A token was drawn, or is one that the answer begins with: its figures are unknown then. True when it
     // ends the answer (and does not become a part of it). The sequence's constraint is told what follows.
     bool (*token)(void *context, const struct sequence *q, const struct sample *sample);
-    // After the last of these that became a part of the answer: what it was drawn from. NULL: nobody cares.
+    // How likely a token of the prompt is, one after the other, where the request wants that. NULL: nobody cares.
+    void (*scored)(void *context, const struct sequence *q, const struct sample *sample);
+    // After the last of the drawn ones that became a part of the answer: what it was drawn from. NULL: nobody cares.
     void (*drawn)(void *context, const struct sequence *q, const struct sampler_input *in, int32_t token);
     // Asked now and then while prompts or logits are computed, on any thread of a backend: whether to give the step up,
     // because its rows may not be wanted any more or others more urgently. They are computed again if they still are.
@@ -77,6 +79,7 @@ struct scheduler_request {
     int room;                         // as of struct request_params
     enum read_ahead read_ahead;       // likewise; ids are those to compute or find
     bool background;                  // likewise
+    bool score_prompt;                // likewise
     double time_limit;                // seconds, 0: none
     double submitted;                 // by clock_seconds(); 0: now
     int n_answers;                    // 0: one

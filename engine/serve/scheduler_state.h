@@ -10,10 +10,12 @@
 #include "engine/serve/speed.h"
 
 // A sequence that draws after this step: from one row, and from those of its proposed tokens as far as they are drawn.
+// Where its prompt is scored the rows before tell how likely the next tokens of that are; it may not draw yet.
 struct scheduler_draw {
     struct sequence *sequence;
-    int first;   // row of logits, and sample
-    int n_drawn; // samples
+    int first;    // row of logits, and sample, of the first drawn one
+    int n_scores; // rows before that
+    int n_drawn;  // samples
 };
 
 // Whether it pays to have a small model write ahead: seconds that a call won, lately. Where it does not it is left

@@ -38,26 +38,41 @@ struct sequence {
     int n_tokens, n_proposed;
     struct kv_sequence kv;
     int n_rows;
+    int n_scored; // tokens of the prompt of which it was told how likely they are, where that is wanted
     int n_reused; // tokens that were found in the KV cache, of those it started from
     struct sampler sampler;
     struct constraint *constraint; // owned; NULL: none
-    struct draft *draft;        // owned; NULL: it has not guessed yet
-    int n_drafted, n_accepted;  // guessed tokens that were rows, and those of them that became a part of the answer
-    struct sequence *waits_for; // it computes what both have in common; NULL: none
-    int waits_until;            // it has computed so many tokens
-    struct wake *wake;          // reads pages of it from the disk; NULL: none
-    bool looked;                // whether the disk has any
-    bool yields;                // has of a step what persons' sequences leave
-    uint64_t last_turn;         // the step in which it last had a row while decoding, or while it yielded
-    double last_token;          // when the last one was drawn
-    double interval;            // between tokens, lately; without what it waited after a pre-emption
-    void *owner;                // the caller's
+    struct draft *draft;           // owned; NULL: it has not guessed yet
+    int n_drafted, n_accepted;     // guessed tokens that were rows, and those of them that became a part of the answer
+    struct sequence *waits_for;    // it computes what both have in common; NULL: none
+    int waits_until;               // it has computed so many tokens
+    struct wake *wake;             // reads pages of it from the disk; NULL: none
+    bool looked;                   // whether the disk has any
+    bool yields;                   // has of a step what persons' sequences leave
+    uint64_t last_turn;            // the step in which it last had a row while decoding, or while it yielded
+    double last_token;             // when the last one was drawn
+    double interval;               // between tokens, lately; without what it waited after a pre-emption
+    void *owner;                   // the caller's
 };
 
 static inline int sequence_generated(const struct sequence *q) { return q->n_tokens - q->request->n_prompt; }
 static inline int sequence_computed(const struct sequence *q) { return q->kv.n_tokens - q->n_rows; }
 // Tokens that have no slot yet.
 static inline int sequence_missing(const struct sequence *q) { return q->n_tokens + q->n_proposed - q->kv.n_tokens; }
+static inline bool sequence_scores(const struct sequence *q) {
+    return q->request->score_prompt && q->n_scored < q->request->n_prompt;
+}
+// Tokens of which nothing but keys and values is wanted: those before the one that the next is drawn from, or that
+// tells how likely the next one is.
+static inline int sequence_silent(const struct sequence *q) {
+    const int n = sequence_scores(q) ? q->n_scored : q->n_tokens;
+    return n ? n - 1 : 0;
+}
+// Rows of the step that have logits.
+static inline int sequence_outputs(const struct sequence *q) {
+    const int first = sequence_silent(q) > sequence_computed(q) ? sequence_silent(q) : sequence_computed(q);
+    return q->kv.n_tokens > first ? q->kv.n_tokens - first : 0;
+}
 static inline bool sequence_runs(const struct sequence *q) {
     return q->state == REQUEST_PREFILLING || q->state == REQUEST_DECODING;
 }

@@ -44,6 +44,26 @@ await run({
     for await (const chunk of await client.completions.create(more)) text += chunk.choices[0].text;
     assert.equal(text, answer.choices[0].text);
   },
+  async 'an echo is scored'() {
+    const complete = async (more) =>
+      (await client.completions.create({ model, temperature: 0, logprobs: 2, ...more })).choices;
+    const [next] = await complete({ prompt: 'How do I', max_tokens: 1 });
+    const prompt = 'How do I' + next.text;
+    const [scored] = await complete({ prompt, echo: true, max_tokens: 0 });
+    const { tokens, token_logprobs: scores, top_logprobs: tops } = scored.logprobs;
+    assert.equal(scored.text, prompt);
+    assert.equal(tokens.join(''), prompt);
+    assert.equal(scores[0], null);
+    assert.equal(tops[0], null);
+    scores.slice(1).forEach((p, i) => assert.ok(p <= 0 && tops[i + 1][tokens[i + 1]] === p));
+    assert.ok(Math.abs(scores.at(-1) - next.logprobs.token_logprobs[0]) < 1e-3);
+    const body = JSON.stringify({ content: prompt });
+    const ids = (await (await fetch(`${url}/tokenize`, { method: 'POST', body })).json()).tokens;
+    for (const c of await complete({ prompt: [ids, ids], echo: true, max_tokens: 1 })) {
+      assert.ok(c.text.startsWith(prompt));
+      assert.deepEqual(c.logprobs.tokens.slice(0, -1), tokens);
+    }
+  },
   async 'several texts are continued at once'() {
     const prompt = ['How do I', 'What is', 'Where'];
     const more = { model, prompt, n: 2, seed: 5, max_tokens: 4, echo: true };

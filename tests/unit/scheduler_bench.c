@@ -43,6 +43,13 @@ static bool on_token(void *context, const struct sequence *q, const struct sampl
     return false;
 }
 
+static void on_scored(void *context, const struct sequence *q, const struct sample *sample) {
+    struct bench_answer *a = answer_of(context, q);
+    assert_true(a->n_scored < MOST_TOKENS);
+    a->scores[a->n_scored] = sample->probability;
+    a->scored[a->n_scored++] = sample->token;
+}
+
 static bool on_step(void *context) {
     struct bench *b = context;
     if (b->in_step) b->in_step(b);
@@ -61,19 +68,23 @@ struct bench *bench_open(struct bench_options o) {
     b->model.spec.n_vocab = o.n_vocab ? o.n_vocab : VOCAB;
     b->end_token = -1;
     metrics_open(&b->metrics);
-    struct scheduler_params p = {
-        .placement = o.model ? o.placement : placement_on(&toy_backend, 0),
-        .fallback = o.fallback,
-        .hibernation = o.hibernation,
-        .options = o.backend,
-        .model = o.model ? o.model : &b->model,
-        .n_pages = o.n_pages,
-        .metrics = &b->metrics,
-        .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
-        .prefill_chunk = o.chunk,
-        .max_running = o.places,
-        .drafts = o.drafts,
-        .events = {.context = b, .state = on_state, .token = on_token, .stop = on_step, .moved = on_moved}};
+    struct scheduler_params p = {.placement = o.model ? o.placement : placement_on(&toy_backend, 0),
+                                 .fallback = o.fallback,
+                                 .hibernation = o.hibernation,
+                                 .options = o.backend,
+                                 .model = o.model ? o.model : &b->model,
+                                 .n_pages = o.n_pages,
+                                 .metrics = &b->metrics,
+                                 .context = o.context ? o.context : o.n_pages * KV_PAGE_TOKENS,
+                                 .prefill_chunk = o.chunk,
+                                 .max_running = o.places,
+                                 .drafts = o.drafts,
+                                 .events = {.context = b,
+                                            .state = on_state,
+                                            .token = on_token,
+                                            .scored = on_scored,
+                                            .stop = on_step,
+                                            .moved = on_moved}};
     struct status st;
     b->scheduler = scheduler_open(&p, &st);
     assert_non_null(b->scheduler);

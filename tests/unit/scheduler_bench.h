@@ -13,6 +13,9 @@ struct bench_answer {
     int32_t tokens[MOST_TOKENS];
     int n, n_accepted, n_prompt, n_reused, times_pending;
     int started, answered, ended; // at which event
+    int32_t scored[MOST_TOKENS];  // tokens of the prompt, and how likely they are
+    float scores[MOST_TOKENS];
+    int n_scored;
     char message[512];
 };
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,6 +217,18 @@ static inline void tell_text(int answer, enum channel channel, int32_t token, co
                              .size = strlen(text)};
     memcpy(e.text, text, e.size + 1);
     told_engine_say(e);
+}
+
+static inline void tell_prompt(int answer, int32_t token, float probability) {
+    told_engine_say(
+        (struct engine_event){.kind = EVENT_PROMPT,
+                              .request = engine.n_requests,
+                              .at = clock_ns(),
+                              .answer = answer,
+                              .token = token,
+                              .probability = probability,
+                              .n_alternatives = isnan(probability) ? 0 : 2,
+                              .alternatives = {{.id = 70, .probability = 0.5f}, {.id = 71, .probability = 0.25f}}});
 }
 
 static inline void tell_end(int answer, enum request_state state, enum finish_reason reason, const char *text) {

@@ -48,6 +48,7 @@ static uint64_t told_submit(struct engine_client *c, const struct request_params
     engine.held = p->grammar;
     engine.ignore_end = p->ignore_end;
     engine.background = p->background;
+    engine.score_prompt = p->score_prompt;
     engine.reasoning = p->reasoning;
     engine.max_tokens = p->max_tokens;
     engine.n_answers = p->n_answers;

@@ -25,7 +25,7 @@ struct told_engine {
     char begun_text[256];
     bool held; // to a grammar
     bool ignore_end;
-    bool background;
+    bool background, score_prompt;
     enum reasoning reasoning;
     char template_file[64]; // "": none
     int max_tokens, n_answers, room;

@@ -121,6 +121,78 @@ static void test_logprobs(void **state) {
     close(fd);
 }
 
+// The tokens of the prompt stand before those of the answer; of the first nobody knows how likely it is.
+static void assert_scored(const json_t *choice, size_t n) {
+    const json_t *logprobs = json_object_get(choice, "logprobs");
+    const json_t *values = json_object_get(logprobs, "token_logprobs"),
+                 *tops = json_object_get(logprobs, "top_logprobs");
+    assert_int_equal(json_array_size(json_object_get(logprobs, "tokens")), n);
+    assert_int_equal(json_array_size(values), n);
+    assert_true(json_is_null(json_array_get(values, 0)));
+    assert_true(json_is_null(json_array_get(tops, 0)));
+    assert_float_equal(json_real_value(json_array_get(values, 1)), log(0.125), 1e-6);
+    assert_int_equal(json_object_size(json_array_get(tops, 1)), 3); // itself, which is none of the two likeliest
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(logprobs, "text_offset"), 0)), 0);
+}
+
+static const json_t *first_choice(const json_t *object) {
+    return json_array_get(json_object_get(object, "choices"), 0);
+}
+
+static void test_an_echo_is_scored(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":\"One\",\"echo\":true,\"logprobs\":2}");
+    assert_true(engine.score_prompt);
+    tell_prompt(0, 72, NAN), tell_prompt(0, 73, 0.125f);
+    tell_text(0, CHANNEL_ANSWER, 70, "a");
+    tell_end(0, REQUEST_FINISHED, FINISH_LENGTH, "");
+    json_t *object = json_of(hear(fd, NULL));
+    assert_scored(first_choice(object), 3);
+    assert_string_equal(json_string_value(json_object_get(first_choice(object), "text")), "Onea");
+    json_decref(object);
+    close(fd);
+    fd = post(PATH, "{\"prompt\":\"One\",\"logprobs\":2}");
+    assert_false(engine.score_prompt);
+    close(fd);
+}
+
+static void test_an_echo_is_scored_in_a_stream(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":\"One\",\"echo\":true,\"logprobs\":2,\"stream\":true}");
+    tell_prompt(0, 72, NAN), tell_prompt(0, 73, 0.125f);
+    tell_text(0, CHANNEL_ANSWER, 70, "a");
+    const char *chunk = strstr(hear(fd, "Onea"), "data: ");
+    json_t *object = json_loads(chunk + strlen("data: "), JSON_DISABLE_EOF_CHECK, NULL);
+    assert_scored(first_choice(object), 3);
+    json_decref(object);
+    close(fd);
+}
+
+// The token that is drawn all the same is not told, nor counted.
+static void test_only_an_echo(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":[72,73],\"echo\":true,\"logprobs\":2,\"max_tokens\":0}");
+    assert_int_equal(engine.max_tokens, 1);
+    tell_prompt(0, 72, NAN), tell_prompt(0, 73, 0.125f);
+    tell_text(0, CHANNEL_ANSWER, 70, "a");
+    tell_end(0, REQUEST_FINISHED, FINISH_LENGTH, "");
+    json_t *object = json_of(hear(fd, NULL));
+    assert_scored(first_choice(object), 2);
+    const json_t *tokens = json_object_get(json_object_get(first_choice(object), "logprobs"), "tokens");
+    char *text =
+        xasprintf("%s%s", json_string_value(json_array_get(tokens, 0)), json_string_value(json_array_get(tokens, 1)));
+    assert_string_equal(json_string_value(json_object_get(first_choice(object), "text")), text);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "usage"), "completion_tokens")), 0);
+    free(text);
+    json_decref(object);
+    close(fd);
+    fd = post(PATH, "{\"prompt\":\"One\",\"echo\":true,\"max_tokens\":0,\"stream\":true}");
+    tell_text(0, CHANNEL_ANSWER, 70, "a");
+    tell_end(0, REQUEST_FINISHED, FINISH_LENGTH, "");
+    assert_says(hear(fd, NULL), "\"text\":\"One\",\"logprobs\":null,\"finish_reason\":\"length\"");
+    close(fd);
+}
+
 static void test_wrong_values_are_refused_by_name(void **state) {
     (void)state;
     static const struct {
@@ -132,15 +204,15 @@ static void test_wrong_values_are_refused_by_name(void **state) {
         {"{\"prompt\":[\"a\",7]}", "prompt"},
         {"{\"prompt\":[\"a\",[]]}", "prompt"},
         {"{\"prompt\":[[1],[999999999]]}", "prompt"},
-        {"{\"prompt\":[\"a\",[1]],\"echo\":true}", "echo"},
         {"{\"prompt\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\"],\"n\":64}", "n"},
         {"{\"prompt\":\"a\",\"best_of\":2}", "best_of"},
         {"{\"prompt\":[1,\"b\"]}", "prompt"},
         {"{\"prompt\":[-1]}", "prompt"},
         {"{\"prompt\":[999999999]}", "prompt"},
         {"{\"prompt\":[99999999999999]}", "prompt"},
-        {"{\"prompt\":[1],\"echo\":true}", "echo"},
-        {"{\"prompt\":\"a\",\"echo\":true,\"logprobs\":1}", "echo"},
+        {"{\"prompt\":\"a\",\"max_tokens\":0}", "max_tokens"},
+        {"{\"prompt\":\"a\",\"echo\":true,\"max_tokens\":-1}", "max_tokens"},
+        {"{\"prompt\":\"a\",\"max_tokens\":\"1\"}", "max_tokens"},
         {"{\"prompt\":\"a\",\"ignore_eos\":1}", "ignore_eos"},
         {"{\"prompt\":\"a\",\"logprobs\":9}", "logprobs"},
         {"{\"prompt\":\"a\",\"logprobs\":true}", "logprobs"},
@@ -172,6 +244,9 @@ int main(void) {
         WITH_SERVER(test_several_prompts_of_ids),
         WITH_SERVER(test_a_client_that_leaves_cancels_all_prompts),
         WITH_SERVER(test_logprobs),
+        WITH_SERVER(test_an_echo_is_scored),
+        WITH_SERVER(test_an_echo_is_scored_in_a_stream),
+        WITH_SERVER(test_only_an_echo),
         WITH_SERVER(test_wrong_values_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);

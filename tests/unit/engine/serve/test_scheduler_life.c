@@ -41,7 +41,7 @@ struct wish {
     int32_t begun[MOST_BEGUN];
     int n_begun;
     enum read_ahead ahead;
-    bool background;
+    bool background, scores;
     struct sampling sampling;
 };
 
@@ -51,7 +51,7 @@ struct life {
     uint64_t last, random;
 };
 
-static struct { uint64_t accepted, pre_empted, given_up, woken, moved, forks, ahead, finished; } total;
+static struct { uint64_t scored, accepted, pre_empted, given_up, woken, moved, forks, ahead, finished; } total;
 
 static uint32_t pick(struct life *l, uint32_t n) { return xorshift_below(&l->random, n); }
 static uint64_t some_conversation(struct life *l) { return pick(l, CONVERSATIONS + 1); }
@@ -69,6 +69,7 @@ static void submit(struct bench *b, const struct wish *w) {
     q.n_answers = w->n_answers;
     q.read_ahead = w->ahead;
     q.background = w->background;
+    q.score_prompt = w->scores;
     scheduler_submit(b->scheduler, &q);
 }
 
@@ -86,6 +87,7 @@ static void ask(struct life *l, struct wish w) {
     if (!w.prompt_of) w.prompt_of = w.id;
     w.sampling = any_sampling(l);
     w.background = !w.ahead && pick(l, 2);
+    w.scores = !w.ahead && !pick(l, 3);
     l->wishes[w.id] = w;
     l->last += (uint64_t)w.n_answers;
     submit(l->sleeper.bench, &w);
@@ -152,11 +154,15 @@ static void check_wish(const struct bench *b, struct bench *plain, const struct 
         if (a->state == REQUEST_FINISHED) {
             assert_int_equal(a->n, alone->n);
             assert_int_equal(a->reason, alone->reason);
+            assert_int_equal(a->n_scored, alone->n_scored);
+            total.scored += (uint64_t)a->n_scored;
             total.finished++;
         } else {
             assert_int_equal(a->state, REQUEST_CANCELLED);
-            assert_true(a->n <= alone->n);
+            assert_true(a->n <= alone->n && a->n_scored <= alone->n_scored);
         }
+        assert_memory_equal(a->scored, alone->scored, (size_t)a->n_scored * sizeof *a->scored);
+        assert_memory_equal(a->scores, alone->scores, (size_t)a->n_scored * sizeof *a->scores);
         assert_memory_equal(a->tokens, alone->tokens, (size_t)a->n * sizeof *a->tokens);
     }
     const bool plain_text = !(w->sampling.temperature > 0) && !w->n_begun && !w->ahead;
@@ -250,6 +256,7 @@ static void test_whatever_is_asked_in_whatever_order(void **state) {
                   lives * COMMANDS, (int)total.finished, (int)total.forks, (int)total.ahead, (int)total.accepted,
                   (int)total.woken, (int)total.pre_empted, (int)total.given_up, (int)total.moved);
     assert_true(total.finished > 400);
+    assert_true(total.scored > 1000);
     assert_true(total.forks > 100);
     assert_true(total.ahead > 50);
     assert_true(total.accepted > 500);
