@@ -51,6 +51,7 @@ void generation_begin(struct server *s, struct exchange *x, const struct reply_f
                              .form = form,
                              .model = m,
                              .created = (int64_t)time(NULL),
+                             .asked = x->complete,
                              .submitted = clock_ns(),
                              .heard = clock_ns(),
                              .stream = a->stream,

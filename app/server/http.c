@@ -217,6 +217,7 @@ static void handle(struct http_state *s) {
     s->exchange.size = s->body.size;
     bytes_add(&s->body, "", 1);
     s->exchange.body = s->body.data;
+    s->exchange.complete = clock_ns();
     s->complete = true;
     params->handle(params->context, &s->exchange);
     if (!s->response && s->peer->left) tell_gone(s);

@@ -168,11 +168,11 @@ static json_t *last_json(const struct generation *g, put_text *put) {
     const uint64_t first = g->first ? g->first : g->ended;
     json_t *line = line_json(g->model, true), *figures;
     put(line, answer->texts);
-    figures = json_pack("{s:s, s:I, s:i, s:i, s:I, s:i, s:I}", "done_reason",
+    figures = json_pack("{s:s, s:I, s:I, s:i, s:I, s:i, s:I}", "done_reason",
                         answer->reason == FINISH_END ? "stop" : "length", "total_duration",
-                        (json_int_t)(g->ended - g->submitted), "load_duration", 0, "prompt_eval_count", g->n_prompt,
-                        "prompt_eval_duration", (json_int_t)(first - g->submitted), "eval_count", answer->n_tokens,
-                        "eval_duration", (json_int_t)(g->ended - first));
+                        (json_int_t)(g->ended - g->asked), "load_duration", (json_int_t)(g->submitted - g->asked),
+                        "prompt_eval_count", g->n_prompt, "prompt_eval_duration", (json_int_t)(first - g->submitted),
+                        "eval_count", answer->n_tokens, "eval_duration", (json_int_t)(g->ended - first));
     json_object_update(line, figures);
     json_decref(figures);
     return line;

@@ -179,9 +179,9 @@ struct generation {
     struct server_model *model;
     uint64_t number; // of the server's
     enum request_state state;
-    int64_t created;                  // seconds since 1970
-    uint64_t submitted, first, ended; // clock_ns; first: text; 0: not yet
-    uint64_t heard;                   // likewise, when the client last heard something, or asked
+    int64_t created;                         // seconds since 1970
+    uint64_t asked, submitted, first, ended; // clock_ns; asked: before its model was loaded; first: text; 0: not yet
+    uint64_t heard;                          // likewise, when the client last heard something, or asked
     bool stream, with_usage, logprobs, only_echo, begun;
     int top_logprobs;
     int n_events; // of a stream that numbers them

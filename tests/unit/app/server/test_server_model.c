@@ -95,6 +95,29 @@ static void test_a_loaded_model_answers_while_another_is_loaded(void **state) {
     sem_destroy(&released);
 }
 
+// Ollama's API tells how long the model took to be there, and counts that.
+static void test_loading_is_timed(void **state) {
+    (void)state;
+    server->params.opener = &slow_models;
+    sem_init(&released, 0, 0);
+    int fd = post("/api/chat", "{\"model\":\"other\",\"stream\":false,"
+                               "\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}");
+    turn(20);
+    const uint64_t before = clock_ns();
+    usleep(20000);
+    const json_int_t waited = (json_int_t)(clock_ns() - before);
+    sem_post(&released);
+    await_requests(1);
+    answer("at last");
+    json_t *reply = json_of(hear(fd, NULL));
+    const json_int_t loading = json_integer_value(json_object_get(reply, "load_duration"));
+    assert_true(loading >= waited);
+    assert_true(json_integer_value(json_object_get(reply, "total_duration")) >= loading);
+    json_decref(reply);
+    sem_destroy(&released);
+    close(fd);
+}
+
 static void test_figures_have_the_name_of_their_model(void **state) {
     (void)state;
     asked_and_answered("other", ASK("other"));
@@ -753,6 +776,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_SERVER(test_a_model_is_loaded_beside_others),
         WITH_SERVER(test_a_loaded_model_answers_while_another_is_loaded),
+        WITH_SERVER(test_loading_is_timed),
         WITH_SERVER(test_figures_have_the_name_of_their_model),
         WITH_SERVER(test_the_least_recently_used_model_makes_room),
         WITH_LITTLE(test_nobody_is_passed_over),
