@@ -28,9 +28,10 @@ struct activation_block {
     float base;       // 1.5 × 2^23 × the power of two: a sum added to its bits makes base + the power × sum
     int32_t zero;     // −8 × Σ q: what integer sums start from, so that weights can be unsigned
     int32_t zero_low; // the same of q[0..15]
+    int32_t start;    // the bits of base and 16 × zero: what sums begin from that do both, of weights + 128
     float minimum;    // −scale × Σ q, for weights with a minimum
 };
-_Static_assert(sizeof(struct activation_block) == 52, "panels are packed");
+_Static_assert(sizeof(struct activation_block) == 56, "panels are packed");
 
 // Of the SCALE_CHOICES smallest scales that fit a block takes the one that leaves the least squared error: about a
 // tenth less than the smallest leaves.
@@ -68,6 +69,8 @@ static inline void activation_finish(struct activation_block *block, float scale
     block->scale = scale;
     block->zero = -8 * sum;
     block->zero_low = -8 * low;
+    memcpy(&block->start, &block->base, sizeof block->start);
+    block->start += 16 * block->zero;
     block->minimum = scale * (float)-sum;
 }
 

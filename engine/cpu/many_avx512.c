@@ -12,8 +12,9 @@
 #include "engine/cpu/lines_avx512.h"
 
 enum {
-    CHUNK_BLOCKS = 32, // blocks of columns that are unpacked at once
-    COARSE = 8,        // steps of a mantissa
+    CHUNK_BLOCKS = 32,    // blocks of columns that are unpacked at once;
+    CHUNK_ONE_SCALE = 12, // of those with one scale, whose products take as much again, fewer fit the nearest cache
+    COARSE = 8,           // steps of a mantissa
     FINE = SCALE_STEPS / COARSE,
     COARSE_SHIFT = 20, // where the coarse part lies in the bits of a scale
     FINE_SHIFT = 17,
@@ -152,8 +153,7 @@ INLINE void step_one(totals total, const struct chunk *w, int b, const struct ac
     UNROLL for (int c = 0; c < width; c++) {
         int32_t base;
         memcpy(&base, &a[c].base, sizeof base);
-        const __m512i zero = _mm512_slli_epi32(integers_of(a[c].zero), 4); // × BYTE_OFFSET / 8
-        sum[c][0] = sum[c][1] = min ? integers_of(base) : _mm512_add_epi32(integers_of(base), zero);
+        sum[c][0] = sum[c][1] = integers_of(min ? base : a[c].start);
     }
     UNROLL for (int g = 0; g < 8; g++)
         dot(sum, a, width, g, byte_line(w->q[b], g, 0), byte_line(w->q[b], g, 1));
@@ -225,13 +225,13 @@ PANELS(panels_one_min, ONE_SCALE_MIN)
 PANELS(panels_two, TWO_SCALES)
 PANELS(panels_two_min, TWO_SCALES_MIN)
 
-#define MANY(name, parts, panels)                                                                                      \
+#define MANY(name, parts, panels, most)                                                                                \
     void many_##name##_avx512(const struct strip *s) {                                                                 \
         const struct packed_##name *packed = s->weights;                                                               \
         const int n_blocks = s->columns / BLOCK_COLUMNS;                                                               \
         struct chunk chunk;                                                                                            \
-        for (int first = 0; first < n_blocks; first += CHUNK_BLOCKS) {                                                 \
-            const int n = n_blocks - first < CHUNK_BLOCKS ? n_blocks - first : CHUNK_BLOCKS;                           \
+        for (int first = 0; first < n_blocks; first += most) {                                                         \
+            const int n = n_blocks - first < most ? n_blocks - first : most;                                           \
             for (int b = 0; b < n; b++)                                                                                \
                 name##_unpack(&chunk, b, &packed[(first + b) / (parts)], (first + b) % (parts));                       \
             const size_t block_bytes = sizeof *packed / (parts);                                                       \
@@ -240,16 +240,16 @@ PANELS(panels_two_min, TWO_SCALES_MIN)
         }                                                                                                              \
     }
 
-MANY(q4_0, 1, panels_one)
-MANY(q4_1, 1, panels_one_min)
-MANY(q4_k, 8, panels_one_min)
-MANY(q5_0, 1, panels_one)
-MANY(q5_1, 1, panels_one_min)
-MANY(q5_k, 8, panels_one_min)
-MANY(q2_k, 8, panels_two_min)
-MANY(iq4_nl, 1, panels_one)
-MANY(iq4_xs, 8, panels_one)
-MANY(mxfp4, 1, panels_one)
-MANY(nvfp4, 2, panels_two)
-MANY(q6_k, 8, panels_two)
+MANY(q4_0, 1, panels_one, CHUNK_ONE_SCALE)
+MANY(q4_1, 1, panels_one_min, CHUNK_ONE_SCALE)
+MANY(q4_k, 8, panels_one_min, CHUNK_ONE_SCALE)
+MANY(q5_0, 1, panels_one, CHUNK_ONE_SCALE)
+MANY(q5_1, 1, panels_one_min, CHUNK_ONE_SCALE)
+MANY(q5_k, 8, panels_one_min, CHUNK_ONE_SCALE)
+MANY(q2_k, 8, panels_two_min, CHUNK_BLOCKS)
+MANY(iq4_nl, 1, panels_one, CHUNK_ONE_SCALE)
+MANY(iq4_xs, 8, panels_one, CHUNK_ONE_SCALE)
+MANY(mxfp4, 1, panels_one, CHUNK_ONE_SCALE)
+MANY(nvfp4, 2, panels_two, CHUNK_BLOCKS)
+MANY(q6_k, 8, panels_two, CHUNK_BLOCKS)
 #endif
