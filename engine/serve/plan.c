@@ -145,10 +145,10 @@ static struct sequence *first_prompt(const struct scheduler *s) {
 }
 
 struct share {
-    int rows, draws; // that are left
+    int rows, draws; // that are left; draws: rows with logits
 };
 
-// Of what q has left to compute, as far as a step with so many more draws can have it.
+// Of what q has left to compute, as much as draws are left for.
 static int rows_within(const struct sequence *q, const struct share *share) {
     const int silent = sequence_silent(q) - q->kv.n_tokens, missing = sequence_missing(q);
     const int most = (silent > 0 ? silent : 0) + share->draws;
@@ -168,7 +168,7 @@ static struct sequence *shortest_prompt(const struct scheduler *s, const struct 
     return shortest;
 }
 
-// Gives a prompt up to n rows; the last one only where a token can be drawn.
+// Gives a prompt up to n rows, as far as draws are left: for the last one, and for those that score.
 static void give(struct scheduler *s, struct sequence *q, int n, struct share *share) {
     const int most = rows_within(q, share), before = sequence_outputs(q);
     if (n > most) n = most;
