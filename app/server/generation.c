@@ -10,6 +10,7 @@
 #include "engine/base/clock.h"
 
 #define PING_SECONDS 15
+#define MOST_SCORED  65536 // tokens of a request's prompts, each for every answer: a reply lists some 4 KiB of each
 
 static void generation_free(struct generation *g) {
     struct generation **at = &g->server->generations;
@@ -57,6 +58,7 @@ void generation_begin(struct server *s, struct exchange *x, const struct reply_f
                              .stream = a->stream,
                              .with_usage = a->with_usage,
                              .logprobs = a->logprobs,
+                             .scored = requests->score_prompt,
                              .only_echo = a->only_echo,
                              .top_logprobs = a->top_logprobs,
                              .prompts = xcalloc(1 + (size_t)a->n_others, sizeof *g->prompts),
@@ -146,19 +148,24 @@ static void take_text(struct generation *g, int index, const struct engine_event
     }
 }
 
-static void reply_failed(struct generation *g, const struct engine_event *e) {
+// Cancels all answers, and tells why.
+static void reply_refused(struct generation *g, const struct refusal *r) {
     struct exchange *x = g->exchange;
+    abandon(g);
+    if (!g->begun) {
+        reply_refusal(x, g->form, r);
+        return;
+    }
+    g->form->write(x, g->form->error(r));
+    http_end(x);
+}
+
+static void reply_failed(struct generation *g, const struct engine_event *e) {
     struct refusal r = {0};
     const bool too_long = e->reason == FINISH_CONTEXT, stopped = e->state == REQUEST_CANCELLED;
     refuse(&r, too_long ? 400 : stopped ? 503 : 500, NULL, "%s", e->size ? e->text : "the answer was stopped");
     r.code = too_long ? "context_length_exceeded" : NULL;
-    abandon(g);
-    if (!g->begun) {
-        reply_refusal(x, g->form, &r);
-        return;
-    }
-    g->form->write(x, g->form->error(&r));
-    http_end(x);
+    reply_refused(g, &r);
 }
 
 static void reply_ended(struct generation *g) {
@@ -196,6 +203,11 @@ static void note_tokens(struct generation *g, struct generated_prompt *p, const 
     g->n_prompt += e->n_prompt - p->n_tokens;
     g->n_reused += e->n_reused - p->n_reused;
     p->n_tokens = e->n_prompt, p->n_reused = e->n_reused;
+    const int64_t n_scored = g->scored ? (int64_t)g->n_prompt * g->n_each : 0;
+    struct refusal r = {0};
+    if (!g->exchange || n_scored <= MOST_SCORED) return;
+    refuse(&r, 400, "logprobs", "too many tokens to score with echo (maximum %d)", MOST_SCORED);
+    reply_refused(g, &r);
 }
 
 void generation_take(struct server *s, const struct server_model *m, const struct engine_event *e) {

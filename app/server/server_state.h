@@ -182,7 +182,7 @@ struct generation {
     int64_t created;                         // seconds since 1970
     uint64_t asked, submitted, first, ended; // clock_ns; asked: before its model was loaded; first: text; 0: not yet
     uint64_t heard;                          // likewise, when the client last heard something, or asked
-    bool stream, with_usage, logprobs, only_echo, begun;
+    bool stream, with_usage, logprobs, scored, only_echo, begun; // scored: the prompts are
     int top_logprobs;
     int n_events; // of a stream that numbers them
     char **stops; // owned

@@ -193,6 +193,28 @@ static void test_only_an_echo(void **state) {
     close(fd);
 }
 
+static void tell_prompt_tokens(uint64_t request, int n) {
+    told_engine_say((struct engine_event){
+        .kind = EVENT_STATE, .request = request, .at = clock_ns(), .state = REQUEST_PENDING, .n_prompt = n});
+}
+
+static void test_too_much_to_score(void **state) {
+    (void)state;
+    int fd = post(PATH, "{\"prompt\":[\"One\",\"Two\"],\"n\":2,\"echo\":true,\"logprobs\":2}");
+    tell_prompt_tokens(1, 20000);
+    tell_prompt_tokens(2, 20000);
+    const char *reply = hear(fd, NULL);
+    assert_int_equal(status_of(reply), 400);
+    assert_says(reply, "\"param\":\"logprobs\"");
+    assert_int_equal(engine.n_cancelled, 2);
+    close(fd);
+    fd = post(PATH, "{\"prompt\":\"One\",\"echo\":true}");
+    tell_prompt_tokens(3, 100000);
+    tell_end(0, REQUEST_FINISHED, FINISH_LENGTH, "");
+    assert_int_equal(status_of(hear(fd, NULL)), 200);
+    close(fd);
+}
+
 static void test_wrong_values_are_refused_by_name(void **state) {
     (void)state;
     static const struct {
@@ -247,6 +269,7 @@ int main(void) {
         WITH_SERVER(test_an_echo_is_scored),
         WITH_SERVER(test_an_echo_is_scored_in_a_stream),
         WITH_SERVER(test_only_an_echo),
+        WITH_SERVER(test_too_much_to_score),
         WITH_SERVER(test_wrong_values_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, make_home, remove_home);
