@@ -203,9 +203,11 @@ static void note_tokens(struct generation *g, struct generated_prompt *p, const 
     g->n_prompt += e->n_prompt - p->n_tokens;
     g->n_reused += e->n_reused - p->n_reused;
     p->n_tokens = e->n_prompt, p->n_reused = e->n_reused;
-    const int64_t n_scored = g->scored ? (int64_t)g->n_prompt * g->n_each : 0;
+}
+
+static void bound_scores(struct generation *g) {
     struct refusal r = {0};
-    if (!g->exchange || n_scored <= MOST_SCORED) return;
+    if (!g->scored || !g->exchange || (int64_t)g->n_prompt * g->n_each <= MOST_SCORED) return;
     refuse(&r, 400, "logprobs", "too many tokens to score with echo (maximum %d)", MOST_SCORED);
     reply_refused(g, &r);
 }
@@ -217,7 +219,7 @@ void generation_take(struct server *s, const struct server_model *m, const struc
     if (!g) return;
     const int index = prompt * g->n_each + e->answer;
     if (g->answers[index].ended) return;
-    if (e->kind == EVENT_STATE) note_tokens(g, &g->prompts[prompt], e);
+    if (e->kind == EVENT_STATE) note_tokens(g, &g->prompts[prompt], e), bound_scores(g);
     if (e->kind == EVENT_STATE && !g->first && e->state < REQUEST_FINISHED) g->state = e->state;
     if (e->kind == EVENT_PROMPT && g->exchange) note_logprobs(g, &g->answers[index], e);
     if (e->kind == EVENT_TEXT) take_text(g, index, e);

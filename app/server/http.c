@@ -43,7 +43,6 @@ struct http_state {
     struct exchange exchange;
     struct peer *peer;
     struct bytes body;
-    bool complete;                 // the request is
     struct MHD_Response *response; // NULL: none yet
     int status;
     struct bytes out; // of a stream
@@ -218,7 +217,6 @@ static void handle(struct http_state *s) {
     bytes_add(&s->body, "", 1);
     s->exchange.body = s->body.data;
     s->exchange.complete = clock_ns();
-    s->complete = true;
     params->handle(params->context, &s->exchange);
     if (!s->response && s->peer->left) tell_gone(s);
 }
@@ -233,7 +231,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
         *size = 0;
         return MHD_YES;
     }
-    if (!s->complete) handle(s);
+    if (!s->exchange.complete) handle(s);
     if (s->gone) return MHD_NO;
     if (!s->response) {
         suspend(s);
@@ -248,7 +246,7 @@ static void on_completed(void *context, struct MHD_Connection *c, void **state, 
     (void)context, (void)c, (void)code;
     if (!s) return;
     tell_gone(s);
-    s->peer->http->body_bytes -= s->body.size - s->complete; // its NUL is none
+    s->peer->http->body_bytes -= s->body.size - !!s->exchange.complete; // its NUL is none
     if (s->response) MHD_destroy_response(s->response);
     s->peer->state = NULL;
     s->peer->served = true;
@@ -288,7 +286,7 @@ static void on_connection(void *context, struct MHD_Connection *c, void **socket
 static void peer_left(struct peer *p) {
     struct http_state *s = p->state;
     p->left = true;
-    if (!s || !s->complete || s->ended || (s->response && !s->exchange.owner)) return;
+    if (!s || !s->exchange.complete || s->ended || (s->response && !s->exchange.owner)) return;
     tell_gone(s);
     wake(s);
 }

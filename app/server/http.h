@@ -27,7 +27,7 @@ struct exchange {
     const char *body;          // NUL-terminated
     size_t size;
     int body_status; // of HTTP, why there is none: 413 or, where that of all requests is too much, 503; 0: it is there
-    uint64_t complete;         // clock_ns when all of it was there
+    uint64_t complete;         // clock_ns when all of it was there; 0: it is not yet
     const char *origin;        // that may read the reply, set by `admit`; NULL: none is named
     void *owner;               // of whoever replies later; NULL: nobody
     void (*gone)(void *owner); // called, if the client leaves before that, when x is about to be no longer valid

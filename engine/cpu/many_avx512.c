@@ -216,6 +216,7 @@ INLINE void chunk_panels(const struct strip *s, const struct chunk *w, int first
 }
 
 #define PANELS(name, shape)                                                                                            \
+    enum { name##_blocks = shape < TWO_SCALES ? CHUNK_ONE_SCALE : CHUNK_BLOCKS };                                      \
     static __attribute__((noinline)) void name(const struct strip *s, const struct chunk *w, int first, int n,         \
                                                const char *ahead, size_t ahead_bytes) {                                \
         chunk_panels(s, w, first, n, ahead, ahead_bytes, shape);                                                       \
@@ -225,13 +226,13 @@ PANELS(panels_one_min, ONE_SCALE_MIN)
 PANELS(panels_two, TWO_SCALES)
 PANELS(panels_two_min, TWO_SCALES_MIN)
 
-#define MANY(name, parts, panels, most)                                                                                \
+#define MANY(name, parts, panels)                                                                                      \
     void many_##name##_avx512(const struct strip *s) {                                                                 \
         const struct packed_##name *packed = s->weights;                                                               \
         const int n_blocks = s->columns / BLOCK_COLUMNS;                                                               \
         struct chunk chunk;                                                                                            \
-        for (int first = 0; first < n_blocks; first += most) {                                                         \
-            const int n = n_blocks - first < most ? n_blocks - first : most;                                           \
+        for (int first = 0; first < n_blocks; first += panels##_blocks) {                                              \
+            const int n = n_blocks - first < panels##_blocks ? n_blocks - first : panels##_blocks;                     \
             for (int b = 0; b < n; b++)                                                                                \
                 name##_unpack(&chunk, b, &packed[(first + b) / (parts)], (first + b) % (parts));                       \
             const size_t block_bytes = sizeof *packed / (parts);                                                       \
@@ -240,16 +241,16 @@ PANELS(panels_two_min, TWO_SCALES_MIN)
         }                                                                                                              \
     }
 
-MANY(q4_0, 1, panels_one, CHUNK_ONE_SCALE)
-MANY(q4_1, 1, panels_one_min, CHUNK_ONE_SCALE)
-MANY(q4_k, 8, panels_one_min, CHUNK_ONE_SCALE)
-MANY(q5_0, 1, panels_one, CHUNK_ONE_SCALE)
-MANY(q5_1, 1, panels_one_min, CHUNK_ONE_SCALE)
-MANY(q5_k, 8, panels_one_min, CHUNK_ONE_SCALE)
-MANY(q2_k, 8, panels_two_min, CHUNK_BLOCKS)
-MANY(iq4_nl, 1, panels_one, CHUNK_ONE_SCALE)
-MANY(iq4_xs, 8, panels_one, CHUNK_ONE_SCALE)
-MANY(mxfp4, 1, panels_one, CHUNK_ONE_SCALE)
-MANY(nvfp4, 2, panels_two, CHUNK_BLOCKS)
-MANY(q6_k, 8, panels_two, CHUNK_BLOCKS)
+MANY(q4_0, 1, panels_one)
+MANY(q4_1, 1, panels_one_min)
+MANY(q4_k, 8, panels_one_min)
+MANY(q5_0, 1, panels_one)
+MANY(q5_1, 1, panels_one_min)
+MANY(q5_k, 8, panels_one_min)
+MANY(q2_k, 8, panels_two_min)
+MANY(iq4_nl, 1, panels_one)
+MANY(iq4_xs, 8, panels_one)
+MANY(mxfp4, 1, panels_one)
+MANY(nvfp4, 2, panels_two)
+MANY(q6_k, 8, panels_two)
 #endif

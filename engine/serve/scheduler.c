@@ -246,13 +246,17 @@ static bool end_complete(struct scheduler *s, struct sequence *q) {
     return true;
 }
 
+// A token that was given, not drawn.
+static struct sample given_token(int32_t token) {
+    return (struct sample){.ok = true, .token = token, .probability = NAN, .entropy = NAN};
+}
+
 // What is given may end the answer as what is drawn may; the last token that has room ends it too.
 static void begin(struct scheduler *s, struct sequence *q, const int32_t *begun, int n) {
     const int room = q->request->limit - q->request->n_prompt;
-    struct sample given = {.ok = true, .probability = NAN, .entropy = NAN};
     sampler_skip(&q->sampler, n);
     for (int i = 0; i < n && i < room; i++) {
-        given.token = begun[i];
+        const struct sample given = given_token(begun[i]);
         if (q->constraint) constraint_take(q->constraint, begun[i]);
         if (s->events.token(s->events.context, q, &given)) {
             end(s, q, FINISH_END, "");
@@ -505,8 +509,9 @@ static void tell_score(const struct scheduler *s, struct sequence *q, const stru
 // Hands on how likely the prompt's tokens are; of the first nobody knows. False: nobody can say.
 static bool deliver_scores(const struct scheduler *s, const struct scheduler_draw *d) {
     struct sequence *q = d->sequence;
-    const struct sample first = {.ok = true, .token = q->tokens[0], .probability = NAN, .entropy = NAN};
-    if (sequence_scores(q) && !q->n_scored) tell_score(s, q, &first);
+    if (!sequence_scores(q)) return true;
+    const struct sample first = given_token(q->tokens[0]);
+    if (!q->n_scored) tell_score(s, q, &first);
     for (int k = -d->n_scores; k < 0 && sequence_scores(q); k++) {
         if (!s->samples[d->first + k].ok) return false;
         tell_score(s, q, &s->samples[d->first + k]);

@@ -103,6 +103,10 @@ static void test_a_client_that_leaves_cancels_all_prompts(void **state) {
     tell_answer(1, 0, ""), tell_answer(2, 0, "");
 }
 
+static const json_t *first_choice(const json_t *object) {
+    return json_array_get(json_object_get(object, "choices"), 0);
+}
+
 static void test_logprobs(void **state) {
     (void)state;
     int fd = post(PATH, "{\"prompt\":\"One\",\"logprobs\":2}");
@@ -110,8 +114,7 @@ static void test_logprobs(void **state) {
     tell_text(0, CHANNEL_ANSWER, 71, "b");
     tell_end(0, REQUEST_FINISHED, FINISH_END, "");
     json_t *object = json_of(hear(fd, NULL));
-    const json_t *choice = json_array_get(json_object_get(object, "choices"), 0);
-    const json_t *logprobs = json_object_get(choice, "logprobs");
+    const json_t *logprobs = json_object_get(first_choice(object), "logprobs");
     assert_int_equal(json_array_size(json_object_get(logprobs, "tokens")), 2);
     assert_int_equal(json_array_size(json_object_get(logprobs, "token_logprobs")), 2);
     assert_int_equal(json_object_size(json_array_get(json_object_get(logprobs, "top_logprobs"), 1)), 2);
@@ -133,10 +136,6 @@ static void assert_scored(const json_t *choice, size_t n) {
     assert_float_equal(json_real_value(json_array_get(values, 1)), log(0.125), 1e-6);
     assert_int_equal(json_object_size(json_array_get(tops, 1)), 3); // itself, which is none of the two likeliest
     assert_int_equal(json_integer_value(json_array_get(json_object_get(logprobs, "text_offset"), 0)), 0);
-}
-
-static const json_t *first_choice(const json_t *object) {
-    return json_array_get(json_object_get(object, "choices"), 0);
 }
 
 static void test_an_echo_is_scored(void **state) {
